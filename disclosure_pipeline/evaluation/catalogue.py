@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from disclosure_pipeline.evaluation import frame_words
-from disclosure_pipeline.evaluation.frame_columns import COLUMNS, PUBLISHED, Rounding
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
 from disclosure_pipeline.measures.copies import ALL_COLUMNS
 from disclosure_pipeline.measures.found import (
@@ -52,6 +52,14 @@ def name_level(target: Any, level: Any) -> str:
     'hiv: positive'
     """
     return f"{target}: {level_label(level)}"
+
+
+Public = Literal["share", "difference", "unit", "exact"]
+"""The rounding of a figure for the public.
+
+As a "share" of all records, in statements, too; so, but only the "difference" from other people's records; by
+its "unit", in the public edition of the dossier only; or "exact", if it reveals nothing about people.
+"""
 
 
 @dataclass(frozen=True)
@@ -124,6 +132,7 @@ class Figure:
     meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
     shown_with: the figure whose check also shows this one.
     follows: the figure of whose target it has the bounds, in place of own ones.
+    public: how it and what stands beside it are rounded for the public; None withholds them.
     """
 
     name: str
@@ -148,6 +157,7 @@ class Figure:
     by_column: str = ""
     shown_with: str = ""
     follows: str = ""
+    public: Public | None = None
 
     @property
     def high_is_safe(self) -> bool:
@@ -163,11 +173,11 @@ class Figure:
         """Return its place, by weight if a row's basis is people."""
         return self.weighed if basis == "people" and self.weighed is not None else self.place
 
-    def find_published(self, statistic: Statistic) -> Rounding | None:
+    def find_published(self, statistic: Statistic) -> Public | None:
         """Return how what is bounded is rounded for the public; None withholds it."""
-        place = self.place
-        column = place.value if isinstance(place.value, str) else place.value[0]
-        return PUBLISHED.get((place.frame, place.beyond if statistic == "beyond" else column))
+        if self.public == "difference":
+            return "share" if statistic == "beyond" else None
+        return self.public
 
     def find_words(self, statistic: Statistic) -> Words:
         """Return the words of what is bounded."""
@@ -194,21 +204,21 @@ def _words(frame: str, column: str) -> Words:
     return COLUMNS[frame][column]
 
 
-# Figures that are shown: column, frame, column of other people's records, question, subject.
-_SHOWN_COLUMNS: tuple[tuple[str, str, str, Question, About], ...] = (
-    ("individual_risk", "units", "", "found", ""),
-    ("household_risk", "units", "", "found", ""),
-    ("repU_population", "population", "", "found", ""),
-    ("UiOiS", "identity", "", "found", ""),
-    ("unique_hits_apart", "identity", "unique_hits_others", "found", ""),
-    ("iS", "attribute", "", "learned", "target"),
-    ("DiS", "attribute", "", "learned", "target"),
-    ("DiSCO_excess", "attribute", "", "learned", "target"),
-    ("DiSCO_population", "population_targets", "", "learned", "target"),
-    ("agreed", "together", "", "learned", "target"),
-    ("TPR_at_1", "membership", "", "copied", ""),
-    ("epsilon_ruled_out", "membership", "", "trusted", ""),
-    ("TVD", "columns_apart", "TVD_expected", "trusted", "column"),
+# Figures that are shown: column, frame, column of other people's records, question, subject, rounding.
+_SHOWN_COLUMNS: tuple[tuple[str, str, str, Question, About, Public | None], ...] = (
+    ("individual_risk", "units", "", "found", "", "unit"),
+    ("household_risk", "units", "", "found", "", "unit"),
+    ("repU_population", "population", "", "found", "", "unit"),
+    ("UiOiS", "identity", "", "found", "", "unit"),
+    ("unique_hits_apart", "identity", "unique_hits_others", "found", "", "unit"),
+    ("iS", "attribute", "", "learned", "target", "unit"),
+    ("DiS", "attribute", "", "learned", "target", "unit"),
+    ("DiSCO_excess", "attribute", "", "learned", "target", "unit"),
+    ("DiSCO_population", "population_targets", "", "learned", "target", "unit"),
+    ("agreed", "together", "", "learned", "target", None),
+    ("TPR_at_1", "membership", "", "copied", "", "unit"),
+    ("epsilon_ruled_out", "membership", "", "trusted", "", None),
+    ("TVD", "columns_apart", "TVD_expected", "trusted", "column", "unit"),
 )
 
 _ENTRIES = (
@@ -220,6 +230,7 @@ _ENTRIES = (
         largest=1,
         meaning="one table holds every record of the other, unchanged, as a copy of the ground truth would",
         default=Default("at_most", 0, ""),
+        public="unit",
     ),
     Figure(
         "found",
@@ -258,6 +269,7 @@ _ENTRIES = (
             },
         ),
         is_per_confidential_table=True,
+        public="unit",
     ),
     Figure(
         "shared_with_releases",
@@ -279,6 +291,7 @@ _ENTRIES = (
         ),
         is_of_release=True,
         shown_with="found",
+        public="unit",
     ),
     Figure(
         "advantage_records",
@@ -287,6 +300,7 @@ _ENTRIES = (
         "copied",
         statistics=("at_most",),
         family="membership",
+        public="unit",
     ),
     Figure(
         "repU",
@@ -296,6 +310,7 @@ _ENTRIES = (
         statistics=("at_most", "at_most_share"),
         weighed=Place("population", value="repU_weighted", se="repU_weighted_se", own="UiO_weighted"),
         own="UiO",
+        public="share",
     ),
     Figure(
         "unique_hits",
@@ -304,6 +319,7 @@ _ENTRIES = (
         "found",
         statistics=("beyond",),
         beyond=_words("identity", "unique_hits_beyond"),
+        public="share",
     ),
     Figure(
         "DIS",
@@ -312,6 +328,7 @@ _ENTRIES = (
         "found",
         statistics=("at_most",),
         family="population",
+        public="unit",
     ),
     Figure(
         "DiSCO",
@@ -325,6 +342,7 @@ _ENTRIES = (
             "population_targets", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
         ),
         own="Dorig",
+        public="share",
     ),
     Figure(
         "told",
@@ -359,6 +377,7 @@ _ENTRIES = (
         statistics=("at_most", "beyond"),
         beyond=_words("bands", "DiSCO_within_beyond"),
         weighed=_place_beyond("bands", "DiSCO_within", WEIGHTED),
+        public="share",
     ),
     Figure(
         "DiSCO_any",
@@ -370,6 +389,7 @@ _ENTRIES = (
         beyond=_words("together", "DiSCO_any_beyond"),
         also=("released_targets",),
         is_of_release=True,
+        public="difference",
     ),
     Figure(
         "guessed",
@@ -386,6 +406,7 @@ _ENTRIES = (
             "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
             "those guessed from other people's records; of each target",
         ),
+        public="unit",
     ),
     Figure(
         "told_by_guess",
@@ -413,6 +434,7 @@ _ENTRIES = (
             "Percentage points of the GT records whose amount is guessed to within its band from their keys "
             "in SD, beyond those guessed from other people's records; of each target with a band",
         ),
+        public="unit",
     ),
     Figure(
         "DCAP",
@@ -424,6 +446,7 @@ _ENTRIES = (
         beyond=_words("cap", "DCAP_beyond"),
         weighed=_place_beyond("population_targets", "DCAP", WEIGHTED, own="CAPd_weighted"),
         family="attribution",
+        public="share",
     ),
     Figure(
         "protection",
@@ -439,6 +462,7 @@ _ENTRIES = (
         family="protection",
         largest=1,
         is_stacked=False,
+        public="unit",
     ),
     Figure(
         "gain_over_GT",
@@ -449,6 +473,7 @@ _ENTRIES = (
         statistics=("at_most",),
         family="prediction",
         is_stacked=False,
+        public="unit",
     ),
     Figure(
         "relabelled",
@@ -468,6 +493,7 @@ _ENTRIES = (
             "shifting or scaling does. Beyond this, a candidate cannot be judged",
             below=1,
         ),
+        public="unit",
     ),
     Figure(
         "detection_limit",
@@ -487,6 +513,7 @@ _ENTRIES = (
             "Percent of the people whose records a table could hold, unchanged, and be approved in more than "
             "1 of 20 cases. Beyond this, an approval says little, so a candidate cannot be judged",
         ),
+        public="share",
     ),
     Figure(
         "detection_limit_nearly",
@@ -500,6 +527,7 @@ _ENTRIES = (
             "More published columns, fewer groups or more people would make near copies stand out; so would "
             "a lower bound of found: {nearly: …}"
         ),
+        public="share",
     ),
     Figure(
         "repeats",
@@ -516,6 +544,7 @@ _ENTRIES = (
             "Percentage points of the SD records that equal another SD record, beyond the most that a fresh "
             "sample shows. Beyond this, a candidate cannot be judged",
         ),
+        public="unit",
     ),
     Figure(
         "missing",
@@ -532,6 +561,7 @@ _ENTRIES = (
             "Percentage points by which more SD than GT records may lack the value of a column. Beyond this, "
             "a candidate cannot be judged",
         ),
+        public="unit",
     ),
     Figure(
         "alike",
@@ -549,6 +579,7 @@ _ENTRIES = (
             "of GT would be within the bound of found, whole, so a candidate cannot be judged",
             below=101,
         ),
+        public="unit",
     ),
     Figure(
         "key_overlap",
@@ -565,6 +596,7 @@ _ENTRIES = (
             "table; with less, the tables cannot be compared",
             below=101,
         ),
+        public="unit",
     ),
     Figure(
         "whole_key_overlap",
@@ -579,6 +611,7 @@ _ENTRIES = (
             "The same for the combination of all keys. Lower it for keys by which nearly everyone is unique",
             below=101,
         ),
+        public="unit",
     ),
     Figure(
         "target_overlap",
@@ -595,6 +628,7 @@ _ENTRIES = (
             "so their figures would look safe",
             below=101,
         ),
+        public="unit",
     ),
     Figure(
         "excluded",
@@ -603,6 +637,7 @@ _ENTRIES = (
         "trusted",
         about="target",
         is_doubt=True,
+        public="share",
     ),
     Figure(
         "warnings",
@@ -611,6 +646,7 @@ _ENTRIES = (
         "trusted",
         is_stacked=False,
         default=Default("at_most", 0, ""),
+        public="exact",
     ),
     Figure(
         "controls",
@@ -646,10 +682,19 @@ _SHOWN = (
         about="columns",
         also=("partial_copies",),
         is_stacked=False,
+        public="unit",
     ),
     *(
-        Figure(name, _words(frame, name), Place(frame, name, others=of), question, about, is_stacked=False)
-        for name, frame, of, question, about in _SHOWN_COLUMNS
+        Figure(
+            name,
+            _words(frame, name),
+            Place(frame, name, others=of),
+            question,
+            about,
+            public=public,
+            is_stacked=False,
+        )
+        for name, frame, of, question, about, public in _SHOWN_COLUMNS
     ),
 )
 

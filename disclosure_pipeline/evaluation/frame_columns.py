@@ -1,14 +1,9 @@
-"""The columns of every frame: what each means in words, and how it is rounded for the public.
-
-Columns that are not listed as public are withheld from everything that leaves a gate. The words for the
-figures of a formula are defined beside it.
-"""
+"""The words for every column of every frame; those for the figures of a formula are defined beside it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
 from disclosure_pipeline.measures.attribute import CAP, Attribute, Identity, Individual
@@ -30,7 +25,7 @@ from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
-from disclosure_pipeline.measures.protection import PROTECTED, PROTECTION_BY_METHOD, PROTECTION_FRAME
+from disclosure_pipeline.measures.protection import PROTECTION_BY_METHOD, PROTECTION_FRAME
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
 from disclosure_pipeline.measures.subgroups import Right, Subgroup
 from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
@@ -42,38 +37,6 @@ from disclosure_pipeline.measures.together import (
     TogetherIdentity,
 )
 from disclosure_pipeline.measures.words import Words, weigh_words, words_of_fields
-
-Rounding = Literal["share", "records", "unit", "exact"]
-"""The rounding of a figure for the public.
-
-As a "share" of all records or a number of "records", in statements, too; by its "unit", in the public edition
-of the dossier only; or "exact", if it reveals nothing about people.
-"""
-
-
-@dataclass(frozen=True)
-class _Columns:
-    """Columns of a frame. Each rounding lists the columns that are published so."""
-
-    frame: str
-    words: Mapping[str, Words]
-    share: tuple[str, ...] = ()
-    records: tuple[str, ...] = ()
-    unit: tuple[str, ...] = ()
-    exact: tuple[str, ...] = ()
-
-    @property
-    def roundings(self) -> Iterator[tuple[str, Rounding]]:
-        """The public columns with their rounding."""
-        by_rounding: dict[Rounding, tuple[str, ...]] = {
-            "share": self.share,
-            "records": self.records,
-            "unit": self.unit,
-            "exact": self.exact,
-        }
-        for rounding, columns in by_rounding.items():
-            for column in columns:
-                yield column, rounding
 
 
 def _select(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
@@ -101,21 +64,14 @@ _CAP = words_of_fields(CAP)
 _ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
 _ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in _OF_CAP}
 _COPIES, _PEOPLE, _REPEATS = (words_of_fields(of) for of in (Copies, PeopleCopied, Repeats))
-_RENAMED, _NEARNESS = words_of_fields(Relabelling), words_of_fields(Nearness)
-_TOGETHER, _MEMBERSHIP = words_of_fields(Together), words_of_fields(Membership)
+_RENAMED, _TOGETHER = words_of_fields(Relabelling), words_of_fields(Together)
 _BANDS = {"within": frame_words.WITHIN, **words_of_fields(Bands)}
-_BAND_DIFFERENCES = ("DiS_within_beyond", "DiSCO_within_beyond")
-_AFTER_EXCLUSIONS = {
-    name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
-}
-_COPIED = (
+_COPIED = _select(
+    _COPIES | _PEOPLE,
     *("copies", "copies_others", "copies_beyond", "copies_beyond_se"),
     *("unique_copies", "unique_copies_others", "unique_copies_beyond", "unique_copies_beyond_se"),
     *("unique_copies_apart", "people_copied", "people_copied_expected", "people_copied_beyond_se"),
 )
-_COPIED_WORDS = _select(_COPIES | _PEOPLE, *_COPIED)
-_FOUND = ("alone", "shown", "expected", "found", "found_by_chance", "found_beyond_chance")
-_REPEATED = ("repeated", "repeats_expected")
 _INDIVIDUAL = words_of_fields(Individual)
 
 # Figures by weight: each record counts as the people it represents.
@@ -144,13 +100,7 @@ _GUARDS_OF_COPIES: dict[str, Words] = {
     **_guard("people_copied_beyond", _PEOPLE["people_copied_beyond"], _PEOPLE["people_copied_by_chance"]),
     **_guard("unique_copies_beyond", _COPIES["unique_copies_beyond"]),
 }
-_OF_PARTS = {
-    name: words
-    for name, words in _GUARDS_OF_COPIES.items()
-    if name.startswith(("people_copied", "unique_copies"))
-}
 _MISSING = _guard("missing_beyond", frame_words.MISSING_BEYOND)
-_GUESSED = _guard("guessed_beyond", _BASELINES["guessed_beyond"])
 _OF_RELEASES = {
     **_guard(
         f"{PEOPLE_IN_RELEASES}_beyond",
@@ -163,231 +113,90 @@ _OF_RELEASES = {
         RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_by_chance"],
     ),
 }
-_SUMMARISED = words_of_fields(Together, ["any"])
-_OVERLAP = words_of_fields(Overlap)
 _SMALL_KEY_SET = _select(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
     *("repU", "unique_hits_beyond", "unique_hits_beyond_se", "DiSCO", "DiSCO_others"),
     *("DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se"),
 )
 
-_FRAMES: tuple[_Columns, ...] = (
-    _Columns(
-        "identity",
-        _IDENTITY | _HITS | _beyond_chance(_HITS, "unique_hits_beyond"),
-        share=(
-            *("UiO", "UiS", "UiOiS", "repU", "unique_hits", "unique_hits_others"),
-            *("unique_hits_apart", "unique_hits_beyond", "unique_hits_beyond_chance"),
-        ),
-        unit=("unique_hits_beyond_se",),
-    ),
-    _Columns("units", frame_words.UNITS, unit=("units", "individual_risk", "household_risk")),
-    _Columns("population", _KEYS_WEIGHED, unit=tuple(_KEYS_WEIGHED)),
-    _Columns(
-        "population",
-        _weighed_differences(_PEOPLE_WEIGHED),
-        unit=tuple(_weighed_differences(_PEOPLE_WEIGHED)),
-    ),
-    _Columns("population_targets", _TARGETS_WEIGHED, unit=tuple(_TARGETS_WEIGHED)),
-    _Columns(
-        "population_targets",
-        _weighed_differences(_TARGETS_WEIGHED),
-        unit=tuple(_weighed_differences(_TARGETS_WEIGHED)),
-    ),
-    _Columns("individual", words_of_fields(RecordRisk)),
-    _Columns(
-        "attribute",
-        _ATTRIBUTE | _beyond_chance(_ATTRIBUTE, "iS_beyond", "DiSCO_beyond"),
-        share=(
-            *("Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO", "DiSCO_chance", "DiSCO_excess"),
-            *("iS_at_n", "iS_others", "iS_beyond", "DiSCO_at_n", "DiSCO_others", "DiSCO_beyond"),
-            *("iS_beyond_chance", "DiSCO_beyond_chance"),
-        ),
-        records=("max_denom",),
-        unit=("mean_denom", "iS_beyond_se", "DiSCO_beyond_se"),
-    ),
-    _Columns(
-        "cap",
-        _CAP | _OF_CAP | _beyond_chance(_OF_CAP, "DCAP_beyond"),
-        share=(
-            *("CAPd", "CAPs", "DCAP", "pct_predicted_correctly", "DCAP_at_n", "DCAP_others"),
-            *("DCAP_beyond", "DCAP_beyond_chance", "guessed", "guessed_at_n", "guessed_others"),
-        ),
-        records=("n_predicted_correctly",),
-        unit=(
-            *("baseCAPd", "CAP_matched", "TCAP", "TCAP_disclosive", "TCAP_taub", "DCAP_scaled"),
-            *("TCAP_scaled", "min_DCAP", "min_CAP_matched", "guessed_beyond", "DCAP_beyond_se"),
-            *("guessed_beyond_se",),
-        ),
-    ),
-    _Columns(
-        "bands",
-        _BANDS
-        | _beyond_chance(_BANDS, *_BAND_DIFFERENCES)
-        | _guard("guessed_within_beyond", _BANDS["guessed_within_beyond"]),
-        share=(
-            *("DiS_within", "DiS_within_others", "DiS_within_beyond", "DiSCO_within"),
-            *("DiSCO_within_others", "DiSCO_within_beyond", "guessed_within"),
-            *("guessed_within_others", "DiS_within_beyond_chance", "DiSCO_within_beyond_chance"),
-        ),
-        exact=("within",),
-        unit=(
-            *("DiS_within_beyond_se", "DiSCO_within_beyond_se", "guessed_within_beyond"),
-            *("guessed_within_beyond_se", "guessed_within_by_chance"),
-            *("guessed_within_beyond_chance",),
-        ),
-    ),
-    _Columns(
-        "bands",
-        _BANDS_WEIGHED | _weighed_differences(_BANDS_WEIGHED),
-        unit=(*_BANDS_WEIGHED, *_weighed_differences(_BANDS_WEIGHED)),
-    ),
-    _Columns("band_certainty", words_of_fields(BandCertainty)),
-    _Columns(
-        "sensitive",
-        _SENSITIVE
-        | _RIGHT
-        | _beyond_chance(_SENSITIVE, "DiSCO_beyond")
-        | _guard("guessed_beyond", _SENSITIVE["guessed_beyond"])
-        | _beyond_chance(_RIGHT, "right_beyond")
-        | _weighed_differences(_SENSITIVE),
-    ),
-    *(_Columns(frame, _COPIED_WORDS, unit=_COPIED) for frame in ("guards", "confidential", "partial_copies")),
-    *(
-        _Columns(frame, frame_words.LIMITS, share=tuple(frame_words.LIMITS))
-        for frame in ("guards", "confidential")
-    ),
-    _Columns("guards", _select(_REPEATS, *_REPEATED), unit=_REPEATED),
-    *(
-        _Columns(frame, _GUARDS_OF_COPIES, unit=tuple(_GUARDS_OF_COPIES))
-        for frame in ("guards", "confidential")
-    ),
-    _Columns("partial_copies", _OF_PARTS, unit=tuple(_OF_PARTS)),
-    _Columns(
-        "columns_apart",
-        _RENAMED | frame_words.add_chance_words(_select(_RENAMED, "looks_renamed")),
-        unit=(
-            *("TVD", "TVD_expected", "TVD_relabelled", "looks_renamed"),
-            *("looks_renamed_by_chance", "looks_renamed_beyond_chance"),
-        ),
-    ),
-    _Columns(
-        "columns_apart",
-        _MISSING,
-        unit=tuple(_MISSING),
-    ),
-    _Columns("guessed", _OF_CAP, unit=tuple(_OF_CAP)),
-    _Columns("guessed", _GUESSED, unit=tuple(_GUESSED)),
-    _Columns("doubts", frame_words.DOUBTS, share=("excluded",)),
-    *(
-        _Columns("guards", described, unit=tuple(described))
-        for described in (
-            _guard("relabelled", frame_words.RELABELLED),
-            _guard("repeats", _REPEATS["repeats"], _REPEATS["repeats_by_chance"]),
-            _MISSING,
-            {"alike": frame_words.ALIKE, "equal_content": frame_words.EQUAL_CONTENT},
-            frame_words.DISTANCES,
-            _beyond_chance(frame_words.DISTANCES, "TVD_column_beyond", "TVD_pair_beyond"),
-        )
-    ),
-    _Columns("warning_counts", frame_words.WARNINGS, exact=("warnings",)),
-    _Columns("protection", PROTECTION_BY_METHOD, unit=tuple(PROTECTED)),
-    _Columns(
-        "prediction",
-        words_of_fields(Regression) | words_of_fields(Classification),
-        unit=(
-            *("accuracy_SD", "accuracy_GT", "accuracy_GT_in_sample", "accuracy_naive"),
-            *("gain_over_naive", "gain_over_GT", "gain_over_GT_low", "gain_over_GT_high"),
-            *("RAPID", "RAPID_GT", "RAPID_naive", "mse_SD", "mse_GT", "mse_GT_in_sample"),
-            *("mse_naive", "worse_from_SD", "worse_from_SD_in_sample"),
-        ),
-    ),
-    _Columns(
-        "copies",
-        _COPIES
-        | frame_words.add_chance_words(_select(_COPIES, "unique_copies_beyond"))
-        | frame_words.add_chance_words(_select(_PEOPLE, "people_copied_beyond"))
-        | _PEOPLE
-        | _select(frame_words.EXACT_COPIES, "columns"),
-    ),
-    _Columns("control_identity", frame_words.CONTROL_IDENTITY, unit=("copy_UiO", "copy_repU")),
-    _Columns(
-        "control_attribute",
-        frame_words.CONTROL_ATTRIBUTE,
-        unit=(
-            *("copy_Dorig", "copy_DiSCO", "permuted_DCAP", "permuted_DCAP_expected"),
-            *("half_DiSCO_beyond",),
-        ),
-        exact=("copy_difference", "permuted_deviation", "half_deviation"),
-    ),
-    *(_Columns(frame, _OVERLAP, unit=tuple(_OVERLAP)) for frame in ("key_overlap", "target_overlap")),
-    _Columns("excluded", frame_words.EXCLUDED, unit=tuple(frame_words.EXCLUDED)),
-    _Columns("ledger", frame_words.LEDGER, unit=("records",)),
-    _Columns("one_way", words_of_fields(OneWay)),
-    _Columns("two_way", words_of_fields(TwoWay)),
-    _Columns("certainty", words_of_fields(Certainty)),
-    _Columns("over_releases", _OF_RELEASES, unit=tuple(_OF_RELEASES)),
-    _Columns(
-        "over_releases",
-        RELEASED_WORDS | words_of_fields(TogetherIdentity),
-        unit=tuple(name for name in RELEASED_WORDS if name != "releases_gone"),
-        exact=("releases_gone",),
-    ),
-    _Columns("released_targets", _TOGETHER, share=("DiSCO_any_beyond_chance",)),
-    _Columns("together", _TOGETHER, share=("DiSCO_any_beyond", "DiSCO_any_beyond_chance")),
-    _Columns("together_identity", words_of_fields(TogetherIdentity)),
-    _Columns("holdout", words_of_fields(HoldoutComparison), unit=("ground_truth", "holdout")),
-    _Columns(
-        "membership",
-        _MEMBERSHIP,
-        unit=(
-            *("advantage_keys", "advantage_records", "advantage_keys_chance"),
-            *("advantage_records_chance", "TPR_at_1", "TPR_at_0_1", "AUC"),
-        ),
-    ),
-    _Columns("identity_after_exclusions", _AFTER_EXCLUSIONS, share=("UiO", "UiS", "UiOiS", "repU")),
-    _Columns("summary", _ATTRIBUTE | frame_words.SUMMARY | _SUMMARISED),
-    _Columns("exact_copies", frame_words.EXACT_COPIES, exact=("columns",), unit=("percent", "copies")),
-    _Columns("nearest", _NEARNESS),
-    *(
-        _Columns(frame, words_of_fields(Found) | frame_words.FOUND_WHERE, unit=_FOUND)
-        for frame in ("found", "released_found", "confidential_found")
-    ),
-    _Columns("disclosure_protection", PROTECTION_FRAME),
-    _Columns("resemblance", words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled")),
-    _Columns("key_sets", _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO")),
-    _Columns(
-        "subgroups",
-        words_of_fields(Subgroup) | _GROUPS,
-        share=("DiSCO", "DiSCO_others"),
-        records=("records",),
-    ),
-    _Columns("individual_attribution", {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL}),
-    _Columns("weap", frame_words.WEAP),
-    _Columns("replicated_uniques", frame_words.REPLICATED),
-    _Columns(
-        "compare_remedies",
-        _SMALL_KEY_SET
-        | _select(_COPIES, "unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
-        | frame_words.REMEDIES,
-    ),
-    _Columns("bins", frame_words.BINS),
-    _Columns("power", power.WORDS),
-)
-
-
-def _join() -> dict[str, dict[str, Words]]:
-    columns: dict[str, dict[str, Words]] = {}
-    for part in _FRAMES:
-        for name, words in part.words.items():
-            columns.setdefault(part.frame, {}).setdefault(name, words)
-    return columns
-
-
-COLUMNS: Mapping[str, Mapping[str, Words]] = _join()
-"""Frame (or function that returns it) -> column -> words."""
-
-PUBLISHED: Mapping[tuple[str, str], Rounding] = {
-    (part.frame, column): rounding for part in reversed(_FRAMES) for column, rounding in part.roundings
+COLUMNS: Mapping[str, Mapping[str, Words]] = {
+    "identity": _IDENTITY | _HITS | _beyond_chance(_HITS, "unique_hits_beyond"),
+    "units": frame_words.UNITS,
+    "population": _KEYS_WEIGHED | _weighed_differences(_PEOPLE_WEIGHED),
+    "population_targets": _TARGETS_WEIGHED | _weighed_differences(_TARGETS_WEIGHED),
+    "individual": words_of_fields(RecordRisk),
+    "attribute": _ATTRIBUTE | _beyond_chance(_ATTRIBUTE, "iS_beyond", "DiSCO_beyond"),
+    "cap": _CAP | _OF_CAP | _beyond_chance(_OF_CAP, "DCAP_beyond"),
+    "bands": _BANDS
+    | _beyond_chance(_BANDS, "DiS_within_beyond", "DiSCO_within_beyond")
+    | _guard("guessed_within_beyond", _BANDS["guessed_within_beyond"])
+    | _BANDS_WEIGHED
+    | _weighed_differences(_BANDS_WEIGHED),
+    "band_certainty": words_of_fields(BandCertainty),
+    "sensitive": _SENSITIVE
+    | _RIGHT
+    | _beyond_chance(_SENSITIVE, "DiSCO_beyond")
+    | _guard("guessed_beyond", _SENSITIVE["guessed_beyond"])
+    | _beyond_chance(_RIGHT, "right_beyond")
+    | _weighed_differences(_SENSITIVE),
+    "guards": _COPIED
+    | frame_words.LIMITS
+    | _select(_REPEATS, "repeated", "repeats_expected")
+    | _GUARDS_OF_COPIES
+    | _guard("relabelled", frame_words.RELABELLED)
+    | _guard("repeats", _REPEATS["repeats"], _REPEATS["repeats_by_chance"])
+    | _MISSING
+    | {"alike": frame_words.ALIKE, "equal_content": frame_words.EQUAL_CONTENT}
+    | frame_words.DISTANCES
+    | _beyond_chance(frame_words.DISTANCES, "TVD_column_beyond", "TVD_pair_beyond"),
+    "confidential": _COPIED | frame_words.LIMITS | _GUARDS_OF_COPIES,
+    "partial_copies": _COPIED | _GUARDS_OF_COPIES,
+    "columns_apart": _RENAMED | frame_words.add_chance_words(_select(_RENAMED, "looks_renamed")) | _MISSING,
+    "guessed": _OF_CAP | _guard("guessed_beyond", _BASELINES["guessed_beyond"]),
+    "doubts": frame_words.DOUBTS,
+    "warning_counts": frame_words.WARNINGS,
+    "protection": PROTECTION_BY_METHOD,
+    "prediction": words_of_fields(Regression) | words_of_fields(Classification),
+    "copies": _COPIES
+    | frame_words.add_chance_words(_select(_COPIES, "unique_copies_beyond"))
+    | frame_words.add_chance_words(_select(_PEOPLE, "people_copied_beyond"))
+    | _PEOPLE
+    | _select(frame_words.EXACT_COPIES, "columns"),
+    "control_identity": frame_words.CONTROL_IDENTITY,
+    "control_attribute": frame_words.CONTROL_ATTRIBUTE,
+    "key_overlap": words_of_fields(Overlap),
+    "target_overlap": words_of_fields(Overlap),
+    "excluded": frame_words.EXCLUDED,
+    "ledger": frame_words.LEDGER,
+    "one_way": words_of_fields(OneWay),
+    "two_way": words_of_fields(TwoWay),
+    "certainty": words_of_fields(Certainty),
+    "over_releases": _OF_RELEASES | RELEASED_WORDS | words_of_fields(TogetherIdentity),
+    "released_targets": _TOGETHER,
+    "together": _TOGETHER,
+    "together_identity": words_of_fields(TogetherIdentity),
+    "holdout": words_of_fields(HoldoutComparison),
+    "membership": words_of_fields(Membership),
+    "identity_after_exclusions": {
+        name: replace(words, title=f"{words.title}, after exclusions") for name, words in _IDENTITY.items()
+    },
+    "summary": _ATTRIBUTE | frame_words.SUMMARY | words_of_fields(Together, ["any"]),
+    "exact_copies": frame_words.EXACT_COPIES,
+    "nearest": words_of_fields(Nearness),
+    "found": words_of_fields(Found) | frame_words.FOUND_WHERE,
+    "released_found": words_of_fields(Found) | frame_words.FOUND_WHERE,
+    "confidential_found": words_of_fields(Found) | frame_words.FOUND_WHERE,
+    "disclosure_protection": PROTECTION_FRAME,
+    "resemblance": words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled"),
+    "key_sets": _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO"),
+    "subgroups": words_of_fields(Subgroup) | _GROUPS,
+    "individual_attribution": {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL},
+    "weap": frame_words.WEAP,
+    "replicated_uniques": frame_words.REPLICATED,
+    "compare_remedies": _SMALL_KEY_SET
+    | _select(_COPIES, "unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
+    | frame_words.REMEDIES,
+    "bins": frame_words.BINS,
+    "power": power.WORDS,
 }
-"""Frame and column -> rounding of the columns that may be published."""
+"""Frame (or function that returns it) -> column -> words."""

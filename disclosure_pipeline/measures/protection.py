@@ -107,7 +107,6 @@ PROTECTION_BY_METHOD = {
     for method in METHODS
     for name, words in _GUESSED_WRONG.items()
 }
-PROTECTED = [f"{method}__{name}" for method in METHODS for name in FRAME_FIGURES]
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES
-from disclosure_pipeline.evaluation.frame_columns import PUBLISHED
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import NUMBERS, PLACES, FigureRow, view_frame
 from disclosure_pipeline.evaluation.power import GatePower
@@ -69,8 +68,6 @@ _WITHOUT_UNIT = Words("", "", unit=NONE, denominator="")
 
 Edition = Literal["internal", "publication"]
 
-# Labels of rows: numbers of tables, and what was compared.
-_KEPT = frozenset(("synthesis", "table", "columns", "releases"))
 # The figures by which the page chooses among the rows of a frame.
 _ORDERED = {
     "identity": ("repU",),
@@ -101,7 +98,13 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
         ],
         PLACES_OF_CLAUSES: place_clauses(content),
         "figures": _round_all(figures, rounding),
-        "exact_copies": [_round_row(row, "exact_copies", rounding) for row in content["exact_copies"]],
+        "exact_copies": [
+            {
+                **{name: row[name] for name in ("synthesis", "columns")},
+                "percent": rounding.round_figure(row["percent"], find_words("percent", "exact_copies")),
+            }
+            for row in content["exact_copies"]
+        ],
         "ledger": _round_ledger(content["ledger"], rounding),
         "warnings": [],
         "number_of_warnings": len(content["warnings"]),
@@ -168,23 +171,22 @@ def _round_clause(
 
 
 def _round_figures(row: FigureRow, rounding: _Rounding) -> FigureRow:
-    """Round the public numbers of a row and withhold others; the figure itself by the limits on it."""
+    """Round the numbers of a row, or withhold them; the figure itself by the limits on it."""
     entry = FIGURES.get(row.figure)
     numbers: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
-    if entry is None:
+    if entry is None or entry.public is None:
         return replace(row, **numbers)
     place = entry.find_place(row.basis)
-    for name in NUMBERS:
-        column = getattr(place, name, "") or place.value
-        column = column if isinstance(column, str) else column[0]
-        published, value = PUBLISHED.get((place.frame, column)), getattr(row, name)
+    for name in ("beyond", "beyond_chance") if entry.public == "difference" else NUMBERS:
+        value, column = getattr(row, name), getattr(place, name, "")
         limits = rounding.find_limits(row.figure, row.about) if name == "value" else ()
-        if published == "exact" or not math.isfinite(value):
+        if entry.public == "exact" or not math.isfinite(value):
             numbers[name] = value
-        elif published is not None and name == "holdout":
+        elif name == "holdout":
             numbers[name] = round_share(value, rounding.holdout, rounding.smallest)
-        elif published is not None:
-            numbers[name] = rounding.round_figure(value, find_words(column, place.frame), limits)
+        else:
+            words = find_words(column, place.frame) or entry.words
+            numbers[name] = rounding.round_figure(value, words, limits)
     return replace(row, **numbers)
 
 
@@ -201,7 +203,7 @@ def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any
         PLACES: {name: place_rows(view_frame(figures, name), by) for name, by in _ORDERED.items()},
         "subgroups": _round_groups(figures.get("subgroups", []), rounding.smallest),
         "over_releases": [
-            _round_row(row, "over_releases", rounding) for row in figures.get("over_releases", ())
+            {"releases_gone": row["releases_gone"]} for row in figures.get("over_releases", ())
         ],
         "one_way": [],
     }
@@ -218,22 +220,11 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
             **{
                 name: round_share(row[name], row["records"], smallest)
                 for name in row
-                if PUBLISHED.get(("subgroups", name)) == "share" and row[name] is not None
+                if name in {"DiSCO", "DiSCO_others"} and row[name] is not None
             },
         }
         for row, places in zip(public, place_rows(public, [BEYOND_OTHERS]), strict=True)
     ]
-
-
-def _round_row(row: Mapping[str, Any], frame: str, rounding: _Rounding) -> dict[str, Any]:
-    rounded = {}
-    for name, value in row.items():
-        published = PUBLISHED.get((frame, name))
-        if published == "exact" or name in _KEPT:
-            rounded[name] = value
-        elif published is not None:
-            rounded[name] = rounding.round_figure(value, find_words(name, frame))
-    return rounded
 
 
 PAGE = "dossier.html"
