@@ -157,9 +157,9 @@ class Cells:
         self, f: FrequencyTable, target: Target, synthesis: int, levels_of: LevelsOf
     ) -> tuple[Grouped, ...]:
         """Return the records of DiSCO cells to list: see `TargetCounts.large_pairs`."""
-        large = find_large_cells(f, target.exclusions, target.list_cells_above)
-        if self.find_large and len(large):
+        if self.find_large:
             return sum_by_pair(*self.find_large(synthesis), f.targets)
+        large = find_large_cells(f, target.exclusions, target.list_cells_above)
         return sum_by_pair(levels_of(f.q[large]), f.t[large], f.d[large], f.targets)
 
 

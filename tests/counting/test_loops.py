@@ -51,6 +51,16 @@ def test_stored_values_are_counted_as_in_numpy(lowest: int, offsets: list[int]) 
         assert np.bincount(packed.astype(np.intp), minlength=9).tolist() == expected
 
 
+@pytest.mark.parametrize("keys", [["age", "sex"], ["age", "postcode", "income"]])
+def test_classes_are_measured_in_parts(monkeypatch: pytest.MonkeyPatch, keys: list[str]) -> None:
+    """Records that are alone, and DiSCO cells to list, count once; with many keys almost all are alone."""
+    gt, sd = survey(3000, 1), survey(3000, 2, ages=30)
+    plain = dp.disclosure(gt, sd, keys, "work")
+    monkeypatch.setattr(memory, "Limits", lambda: Limits(table=0, compiled=0))
+    monkeypatch.setattr(scanning, "_CELLS", 3)
+    assert_same(dp.disclosure(gt, sd, keys, "work"), plain)
+
+
 @pytest.mark.parametrize("kind", ["read-only", "every other entry", "of another processor"])
 def test_columns_however_they_are_stored(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """As Arrow, a frame of one array, and old files give them."""
@@ -108,7 +118,7 @@ def test_classes_and_single_keys_are_all_keys(
     begins, ends, table_bit = space.begins[:keys], space.ends[:keys], KEY_BIT - np.uint64(1)
     loops.add_keys(packed, begins, ends, table_bit, *of_scan, classes, single, space.large)
 
-    _, t_of_class, d, s, n, alike = scanning._read_classes(scanning._merge([classes], 16), 16)
+    _, t_of_class, d, s, n, alike = scanning._merge([classes], 16)
     assert len(alike) == classes.used[0]
     assert int(d @ n + s @ n) + int(
         single.d[: single.used[1]].sum() + single.s[: single.used[1]].sum()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +28,7 @@ from disclosure_pipeline.measures.totals import APART_SCALE
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 _CLASSES, _ROWS = 1 << 14, 1_000_000  # of a target: what does not fit stands for itself
-_CELLS = 1 << 18  # of single key combinations that the formulas see at once
+_CELLS = 1 << 16  # that the formulas see at once, about
 _RANGE = 1 << 16  # records that are sorted at a time: they fit the cache
 _MOST_RANGES = 1 << 8  # their numbers fit a byte
 _SPARE = 1.5  # times the records of a range on average: for larger ones, threads keep no room
@@ -176,12 +177,17 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
         for i, size in enumerate(dealt.count(synthesis).tolist())
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
+    merging = [
+        partial(_merge, [of_thread[i] for of_thread in classes], scan.levels)
+        for classes in waiting
+        for i, scan in enumerate(scans)
+    ]
+    merged = iter(run_in_threads(merging, job.threads))
     finds: list[Callable[[], Iterable[Cells]]] = []
     for synthesis in job.syntheses:
         own_parts = [next(parts) for _ in range(dealt.ranges)]
         for i, (place, scan) in enumerate(zip(places, scans, strict=True)):
-            classes = [of_thread[i] for of_thread in waiting[synthesis - 1]]
-            finds.append(partial(_find_classes, packing, synthesis, place, i, scan, classes, own_parts))
+            finds += _find_classes(packing, synthesis, place, i, scan, next(merged), own_parts)
             finds += [
                 partial(_find_single, packing, synthesis, place, some)
                 for some in _batches(part.single[i] for part in own_parts)
@@ -274,15 +280,15 @@ def _find_classes(
     place: int | None,
     i: int,
     scan: Scan,
-    classes: Sequence[loops.Classes],
+    classes: tuple[IntArray, ...],
     parts: Sequence[PartCells],
-) -> Iterator[Cells]:
-    """Yield the classes of scan i."""
+) -> Iterator[Callable[[], list[Cells]]]:
+    """Yield functions that return the cells of some classes of scan i: see `_merge`."""
     alone = np.sum([part.alone for part in parts], axis=0) * (scan.most > 0)
-    q, t, d, s, n, alike = _read_classes(_merge(classes, scan.levels), scan.levels)
+    q, t, d, s, n, alike = classes
     if place is None:
         hits_apart = [sum(part.hits_apart for part in parts)]
-        yield Cells.of_keys([d, s], [synthesis], n=n, alone=alone, hits_apart=hits_apart)
+        yield lambda: [Cells.of_keys([d, s], [synthesis], n=n, alone=alone, hits_apart=hits_apart)]
         return
 
     def find_large(_: int) -> tuple[IntArray, IntArray, IntArray]:
@@ -294,7 +300,31 @@ def _find_classes(
     def no_levels(some: IntArray) -> IntArray:
         return np.empty((packing.keys.width, len(some)), dtype=np.int64)
 
-    yield Cells(place, [synthesis], q, t, [d, s], no_levels, alone, alike, n, True, find_large)
+    def find(first: int, end: int, begins: int, ends: int) -> list[Cells]:
+        rows = slice(begins, ends)
+        return [
+            Cells(
+                place,
+                [synthesis],
+                q[rows] - first,
+                t[rows],
+                [d[rows], s[rows]],
+                no_levels,
+                None if first else alone,
+                alike[first:end],
+                n[rows],
+                True,
+                (lambda _: (no_levels(t[:0]), t[:0], d[:0])) if first else find_large,
+            )
+        ]
+
+    inner = np.unique(q[_CELLS::_CELLS])
+    bounds = [0, *inner[inner > 0].tolist(), len(alike)]
+    rows = np.searchsorted(q, bounds).tolist()
+    yield from (
+        partial(find, *classes_of_part, *cells_of_part)
+        for classes_of_part, cells_of_part in zip(pairwise(bounds), pairwise(rows), strict=True)
+    )
 
 
 def _find_single(
@@ -315,20 +345,16 @@ def _find_single(
     yield Cells(place, [synthesis], q, t, [d, s], levels_of, is_joined=True)
 
 
-def _merge(classes: Sequence[loops.Classes], levels: int) -> loops.Classes:
+def _merge(classes: Sequence[loops.Classes], levels: int) -> tuple[IntArray, ...]:
+    """Return q, t, d, s and n of the cells of all classes, and the key combinations that each stands for."""
     most, rows = (max(1, sum(int(of_one.used[i]) for of_one in classes)) for i in range(2))
     merged = _make_classes(most, rows, np.int64)
     for of_one in classes:
         loops.merge(merged, of_one, levels)
-    return merged
-
-
-def _read_classes(classes: loops.Classes, levels: int) -> tuple[IntArray, ...]:
-    """Return q, t, d, s and n of the cells of classes, and how many key combinations each stands for."""
-    number, rows = classes.used
-    cells = np.empty((5, int(np.count_nonzero(classes.rows[:rows]))), dtype=np.int64)
-    loops.read_classes(classes, levels, *cells)
-    return (*cells, classes.alike[:number])
+    number, rows = merged.used
+    cells = np.empty((5, int(np.count_nonzero(merged.rows[:rows]))), dtype=np.int64)
+    loops.read_classes(merged, levels, *cells)
+    return (*cells, merged.alike[:number])
 
 
 def _batches(parts: Iterable[tuple[Codes, ...]]) -> Iterator[list[tuple[Codes, ...]]]:
