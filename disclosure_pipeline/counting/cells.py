@@ -29,7 +29,7 @@ from disclosure_pipeline.counting.counts import (
     select_copies,
 )
 from disclosure_pipeline.measures.checks import find_excluded, find_large_cells, sum_by_pair
-from disclosure_pipeline.measures.copies import CopyCounts
+from disclosure_pipeline.measures.copies import copy_counts
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, add_up, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run, run_lengths, tabulate_cells
 from disclosure_pipeline.measures.samples import Sizes
@@ -66,6 +66,8 @@ class Cells:
     find_large: returns the key levels, t and d of a synthesis' DiSCO cells to list, if q are joined.
     hits_apart: for each synthesis, see `count_hits_apart`.
     each: False to count only what all syntheses disclose together.
+    left_out: the place of a key without which these are key combinations. Only copies are counted by them:
+        those of SD records alone, and of one record in `alone`, may be in no row.
     """
 
     target: int | None
@@ -81,6 +83,7 @@ class Cells:
     find_large: Callable[[int], tuple[IntArray, IntArray, IntArray]] | None = None
     hits_apart: Sequence[int] | None = None
     each: bool = True
+    left_out: int | None = None
 
     @classmethod
     def of_keys(cls, counts: Sequence[IntArray], syntheses: Sequence[int] = (), **others: Any) -> Cells:
@@ -90,6 +93,12 @@ class Cells:
 
     def count(self, request: CountRequest) -> Iterator[tuple[Place, Any]]:
         """Yield the counts of these cells, and where they belong."""
+        if self.left_out is not None:
+            for i, synthesis in enumerate(self.syntheses):
+                in_GT, in_SD = self._alone(i).tolist()
+                copies = copy_counts(self.counts[0], self.counts[1 + i], (in_GT, in_SD))
+                yield (_WITHOUT, self.left_out, synthesis), copies
+            return
         together = request.together and len(self.syntheses) == len(request.keys[0].counts) - 1
         if self.target is None:
             for i, synthesis in enumerate(self.syntheses if self.each else ()):
@@ -118,10 +127,13 @@ class Cells:
     def _count_keys(self, i: int) -> KeyCounts:
         d_q, s_q = self.counts[0], self.counts[1 + i]
         hits_apart = self.hits_apart[i] if self.hits_apart else 0
-        alone = count_keys(np.array([1, 0]), np.array([0, 1]), self._alone(i))
         if isinstance(self.n, int):
-            return add_up([alone, count_equal_keys(d_q, s_q, hits_apart)])
-        return add_up([alone, count_keys(d_q, s_q, self.n, hits_apart)])
+            counted = count_equal_keys(d_q, s_q, hits_apart)
+        else:
+            counted = count_keys(d_q, s_q, self.n, hits_apart)
+        if self.alone is None:
+            return counted
+        return add_up([count_keys(np.array([1, 0]), np.array([0, 1]), self._alone(i)), counted])
 
     def _tabulate(self, target: Target, i: int) -> tuple[FrequencyTable, LevelsOf]:
         """Return the cells of GT and a synthesis, by its place, and the levels of their q."""
@@ -287,26 +299,9 @@ def _join(target: Target, q: IntArray, t: IntArray, d: IntArray, s: IntArray) ->
 
 @dataclass(frozen=True)
 class Counted:
-    """Counts that an engine makes by itself, and where they belong."""
+    """Counts of cells that are counted where they were found, and where they belong."""
 
     counts: Sequence[tuple[Place, Any]]
-
-    @classmethod
-    def from_records(
-        cls,
-        syntheses: Sequence[int],
-        keys: Sequence[KeyCounts],
-        left_out: Sequence[int] = (),
-        without: Sequence[Sequence[CopyCounts]] = (),
-    ) -> Counted:
-        """Take counts of whole records in some syntheses, and without each of the keys at some places.
-
-        `keys` may be empty.
-        """
-        counts: list[tuple[Place, Any]] = [((_KEYS, j), of) for j, of in zip(syntheses, keys, strict=False)]
-        for k, by_synthesis in zip(left_out, without, strict=True):
-            counts += [((_WITHOUT, k, j), copies) for j, copies in zip(syntheses, by_synthesis, strict=True)]
-        return cls(counts)
 
     def count(self, _: CountRequest) -> Sequence[tuple[Place, Any]]:
         """Return the counts."""

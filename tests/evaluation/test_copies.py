@@ -19,7 +19,7 @@ from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.cells import count_tables
-from disclosure_pipeline.counting.counts import CountRequest, KeyCounts, select_copies
+from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, select_copies
 from disclosure_pipeline.counting.memory import engine, partial_records, whole_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
@@ -176,27 +176,28 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     tables = read_shared_columns(gt, syntheses)
     columns = tables.code(tables.keys)
 
-    def count(some: Sequence[CodedColumn]) -> tuple[KeyCounts, ...]:
-        [counted] = count_tables(FramesInMemory(tables.frames, "memory"), [CountRequest(some)])
-        return counted.keys
+    def count(some: Sequence[CodedColumn], *, without_each: bool = False) -> DisclosureCounts:
+        request = CountRequest(some, without_each=without_each)
+        [counted] = count_tables(FramesInMemory(tables.frames, "memory"), [request])
+        return counted
 
-    counts = partial_records.count_records(columns)
+    counts = count(columns, without_each=True)
     for left_out, column_counts in zip(columns, counts.without, strict=True):
         others = [column for column in columns if column is not left_out]
-        assert list(column_counts) == list(map(select_copies, count(others)))
-    assert_same_counts(counts.whole, count(columns))
+        assert list(column_counts) == list(map(select_copies, count(others).keys))
+    assert_same_counts(counts.keys, count(columns).keys)
     # Numbers of records that fit no code or no float beside it.
     for name, limit in (("_BITS", 20), ("_EXACT", 4)):
         with monkeypatch.context() as patch:
             patch.setattr(whole_records, name, limit)
-            assert_same_counts(partial_records.count_records(columns), counts)
+            assert_same_counts(count(columns, without_each=True), counts)
     # More combinations than a code has: those that occur are numbered.
     monkeypatch.setattr(partial_records, "LARGEST", 1 << 12)
     for most_lower in (1, 8, 1 << 6):
         monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
-        assert_same_counts(partial_records.count_records(columns), counts)
+        assert_same_counts(count(columns, without_each=True), counts)
     monkeypatch.setattr(engine, "Limits", lambda: Limits(table=0))
-    assert_same_counts(counts.whole, count(columns))
+    assert_same_counts(counts.keys, count(columns).keys)
 
 
 def test_many_columns() -> None:

@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.cells import CellParts, Parts
 from disclosure_pipeline.counting.counts import CountRequest, sample_positions
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.counting.memory.packing import Packing, table_bits, targets_packed_together
-from disclosure_pipeline.counting.memory.partial_records import count_records
+from disclosure_pipeline.counting.memory.partial_records import find_records
 from disclosure_pipeline.counting.memory.radix import Job, Limits, build_radix, gains_by_loops
 from disclosure_pipeline.counting.memory.sorting import find_sorted_cells
 from disclosure_pipeline.counting.opening import Engine
@@ -229,7 +229,8 @@ def find_in_memory(
 ) -> CellParts:
     """Yield the cells of GT and all syntheses, the tables of the request's columns."""
     if request.without_each and len(request.keys) > 1:
-        yield Parts([lambda: [(number, count_records(request.keys).place())]])
+        syntheses = range(1, len(request.keys[0].tables))
+        yield Parts([lambda: ((number, cells) for cells in find_records(request.keys, syntheses))])
         return
     targets, records = request.targets, tuple(len(table.stored) for table in request.keys[0].tables)
     widest = max((target.bits for target in targets), default=0)

@@ -1,4 +1,4 @@
-"""Counting records of GT and one SD that agree in all columns but one, for each column in turn.
+"""Finding records of GT and one SD that agree in all columns but one, for each column in turn.
 
 The columns are dealt into two or more parts. Distinct records are sorted once for each part, whose columns
 then are the lower digits of their code: records that agree in all but one of these stand close together. It
@@ -7,14 +7,13 @@ all runs in one thread: the steps are so short that several threads would mostly
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 
 import numpy as np
 
-from disclosure_pipeline.counting.cells import Counted
-from disclosure_pipeline.counting.counts import KeyCounts
+from disclosure_pipeline.counting.cells import Cells
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix
 from disclosure_pipeline.counting.memory.sorting import split_by_unit
 from disclosure_pipeline.counting.memory.whole_records import (
@@ -22,13 +21,11 @@ from disclosure_pipeline.counting.memory.whole_records import (
     DistinctRecords,
     PackedCounts,
     PackedDistinctRecords,
-    count_distinct,
     find_distinct,
     pack,
     sort_codes,
 )
-from disclosure_pipeline.measures.copies import CopyCounts, copy_counts
-from disclosure_pipeline.measures.exact import add_up
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -37,28 +34,6 @@ _AT_A_TIME = 1 << 16  # records, about: they and a table of their cells fit the 
 _MOST_LOWER = 1 << 32  # combinations of a part: leaves room in the code for the numbered others
 _TWO = 2
 _MANY = 1 / 8  # of the records: taking out fewer is not worth it
-
-
-@dataclass(frozen=True)
-class PartialRecordCounts:
-    """Counts by all columns (`whole[synthesis]`), and by all but one (`without[column][synthesis]`).
-
-    `levels[synthesis][i]`: people by the levels of column i of those requested.
-    """
-
-    whole: tuple[KeyCounts, ...]
-    without: tuple[tuple[CopyCounts, ...], ...]
-
-    def place(
-        self, syntheses: Sequence[int] = (), left_out: Sequence[int] = (), *, with_whole: bool = True
-    ) -> Counted:
-        """Return the counts of some syntheses, and without the keys at some places; by default of all."""
-        return Counted.from_records(
-            syntheses or range(1, 1 + len(self.whole)),
-            self.whole if with_whole else (),
-            left_out or range(len(self.without)),
-            self.without,
-        )
 
 
 @dataclass(frozen=True)
@@ -89,32 +64,22 @@ class _Orders:
     can_be_exchanged: bool
 
 
-@dataclass(frozen=True)
-class _SynthesisCounts:
-    """Counts of one synthesis by all columns, and without each column, by the column's identity."""
+def find_records(
+    columns: Sequence[CodedColumn], syntheses: Sequence[int], order: int | None = None
+) -> Iterator[Cells]:
+    """Yield the cells by all of two or more columns, and by all but one, for each column; missing is a level.
 
-    whole: KeyCounts
-    without: dict[int, CopyCounts]
-
-
-def count_records(columns: Sequence[CodedColumn], order: int | None = None) -> PartialRecordCounts:
-    """Count by all of two or more columns, and by all but one, for each column; missing is a level.
-
-    `order`: leave out only columns of this part of `deal_columns`.
+    The tables of the columns are GT and these syntheses. `order`: leave out only columns of this part of
+    `deal_columns`; the cells by all columns are found with the first.
     """
-    records = [len(table.stored) for table in columns[0].tables]
-    orders = _list_orders(columns, records)
+    orders = _list_orders(columns, [len(table.stored) for table in columns[0].tables])
     if order is not None:
         orders = replace(orders, orders=[orders.orders[order]])
-    counts = [_count_synthesis(orders, synthesis) for synthesis in range(1, len(records))]
-    return PartialRecordCounts(
-        tuple(synthesis.whole for synthesis in counts),
-        tuple(
-            tuple(synthesis.without[id(column)] for synthesis in counts)
-            for column in columns
-            if id(column) in counts[0].without
-        ),
-    )
+    places = {id(column): place for place, column in enumerate(columns)}
+    for table, synthesis in enumerate(syntheses, start=1):
+        for left_out, d, s, alone in _find_in_pair(orders, table, with_whole=not order):
+            place = None if left_out is None else places[id(left_out)]
+            yield Cells.of_keys([d, s], [synthesis], alone=alone, left_out=place)
 
 
 def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:
@@ -150,39 +115,40 @@ def deal_columns(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
         number += 1
 
 
-def _count_synthesis(orders: _Orders, synthesis: int) -> _SynthesisCounts:
+_Found = tuple[CodedColumn | None, IntArray, IntArray, IntArray | None]
+"""The column that is left out, the records of GT and SD with each combination, and `Cells.alone`."""
+
+
+def _find_in_pair(orders: _Orders, table: int, *, with_whole: bool) -> Iterator[_Found]:
+    """Yield the combinations of GT and the synthesis that is this table."""
     first, *others = orders.orders
-    records, without = _count_in_order(first, sort_codes(first.code, synthesis))
-    whole = count_distinct(records)
+    records = _find_distinct(first, table)
+    if with_whole:
+        for part in records:
+            yield None, part.d.astype(np.int64), part.s.astype(np.int64), None
+    yield from _find_without_each(first, records, len(records))
     packed = _exchange_digits(records, first) if others and orders.can_be_exchanged else None
     del records  # frees as much memory as the tables take
     for order in others:
         if packed is None:
-            without |= _count_in_order(order, sort_codes(order.code, synthesis))[1]
+            in_order = _find_distinct(order, table)
+            yield from _find_without_each(order, in_order, len(in_order))
         else:
-            without |= _count_packed(order, packed)
-    return _SynthesisCounts(whole, without)
+            parts = split_by_unit(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
+            yield from _find_without_each(order, map(packed.read, parts), len(parts))
 
 
-def _count_in_order(order: _Order, pooled: Codes) -> tuple[list[DistinctRecords], dict[int, CopyCounts]]:
-    """Return the distinct records among `pooled`, sorted in this order, and count without its columns."""
-    parts = split_by_unit(pooled, 2 * order.lower_size, _AT_A_TIME)
-    records = [find_distinct(pooled[some]) for some in parts]
-    return records, _add_up_parts(order, records, len(parts))
+def _find_distinct(order: _Order, table: int) -> list[DistinctRecords]:
+    """Find the distinct records, in parts of this order."""
+    pooled = sort_codes(order.code, table)
+    return [find_distinct(pooled[some]) for some in split_by_unit(pooled, 2 * order.lower_size, _AT_A_TIME)]
 
 
-def _count_packed(order: _Order, packed: PackedDistinctRecords) -> dict[int, CopyCounts]:
-    """Count without each of the lower columns of this order."""
-    parts = split_by_unit(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-    return _add_up_parts(order, (packed.read(some) for some in parts), len(parts))
-
-
-def _add_up_parts(order: _Order, records: Iterable[DistinctRecords], parts: int) -> dict[int, CopyCounts]:
-    counts = []
-    for part in records:
-        counts.append(_count_without_lower(order, part))
-        report_progress("Comparing records without a column", len(counts), parts)
-    return {id(column): add_up([part[place] for part in counts]) for place, column in enumerate(order.lower)}
+def _find_without_each(order: _Order, records: Iterable[DistinctRecords], parts: int) -> Iterator[_Found]:
+    """Yield the combinations without each of the lower columns of this order."""
+    for completed, part in enumerate(records, start=1):
+        yield from _find_without_lower(order, part)
+        report_progress("Comparing records without a column", completed, parts)
 
 
 def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
@@ -198,14 +164,17 @@ def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedD
     return pack(parts, exchange, order.code.size - 1)
 
 
-def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCounts]:
-    """Count without each of the lower columns; `records` are all that agree in the digits above these."""
+def _find_without_lower(order: _Order, records: DistinctRecords) -> Iterator[_Found]:
+    """Yield the combinations without each of the lower columns.
+
+    `records` are all that agree in the digits above these. Combinations of SD records alone are left out, and
+    those of a single record only counted.
+    """
     codes, packed = _count_from_first(records.codes, order.lower_size), PackedCounts.from_records(records)
     number, numbers = codes.dtype.type, packed.numbers
     N_d, single = int(records.d.sum()), 0  # single: combinations of one SD record that were taken out
-    counts = []
     above = codes // number(order.lower_size)
-    for weight in order.code.weights[-len(order.lower) :]:
+    for column, weight in zip(order.lower, order.code.weights[-len(order.lower) :], strict=True):
         new = first_of_run(above)
         # A record that is alone above is alone in all columns, and also above each column that follows.
         alone = new & np.append(new[1:], True) & packed.is_single(numbers)
@@ -222,8 +191,7 @@ def _count_without_lower(order: _Order, records: DistinctRecords) -> list[CopyCo
         cells *= cell(weight)
         cells += codes.astype(cell)
         d, s, single_here = packed.add_up(cells, numbers, entries)
-        counts.append(copy_counts(d, s, (N_d - int(d.sum()), single + single_here)))
-    return counts
+        yield column, d, s, np.array([N_d - int(d.sum()), single + single_here])
 
 
 def _count_from_first(codes: Codes, unit: int) -> Codes:

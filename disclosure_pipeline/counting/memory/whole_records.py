@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.counts import KeyCounts, count_equal_keys
 from disclosure_pipeline.counting.memory.radix import Codes, Radix, sum_readers
-from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
+from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import first_of_run
 
 _BITS = 64  # of the largest number
@@ -180,16 +179,6 @@ def pack(
         end += len(part)
     packed.sort()  # several times faster than argsort
     return PackedDistinctRecords(packed, bits_of_d, bits_of_s)
-
-
-def count_distinct(parts: Sequence[DistinctRecords]) -> KeyCounts:
-    """Count the keys, which are all columns.
-
-    >>> records = DistinctRecords(np.array([3, 4, 7]), np.array([1, 1, 0]), np.array([1, 1, 2]))
-    >>> count_distinct([records]).uniques.in_both
-    2
-    """
-    return add_up([count_equal_keys(part.d.astype(np.int64), part.s.astype(np.int64)) for part in parts])
 
 
 LARGEST = 1 << 63

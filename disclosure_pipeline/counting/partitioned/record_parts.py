@@ -19,7 +19,7 @@ from disclosure_pipeline.counting.cells import Cells, Counted, Parts
 from disclosure_pipeline.counting.counts import CountRequest, gather_columns
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs
 from disclosure_pipeline.counting.memory.engine import find_in_memory
-from disclosure_pipeline.counting.memory.partial_records import count_records, deal_columns
+from disclosure_pipeline.counting.memory.partial_records import deal_columns, find_records
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import CodedBatch
@@ -102,7 +102,7 @@ class PartCounter:
             return
         for number, request in self.requests.items():
             if self.order is not None:
-                yield from self._count_records(number, request, records)
+                yield from ((number, cells) for cells in self._find_records(request, records))
                 continue
             targets = [
                 replace(target, column=self._in_part(target.column, records)) for target in request.targets
@@ -113,18 +113,14 @@ class PartCounter:
                 for find in some.parts:
                     yield from find()
 
-    def _count_records(
-        self, number: int, request: CountRequest, records: Sequence[Records]
-    ) -> Iterator[tuple[int, Counted]]:
-        """Count whole records of a part, and without the keys that its order leaves out."""
-        left_out = [k for k, key in enumerate(request.keys) if any(key is out for out in self.left_out)]
+    def _find_records(self, request: CountRequest, records: Sequence[Records]) -> Iterator[Cells]:
+        """Find whole records of a part, and those without the keys that its order leaves out."""
         present = [j for j in self.tables[1:] if len(records[0]) or len(records[j])]
         # With GT records every synthesis can be counted, without them only those that have records.
         for syntheses in [present] if len(records[0]) else [[j] for j in present]:
             tables = [0, *syntheses]
             keys = [self._in_part(key, records, tables) for key in request.keys]
-            counts = count_records(keys, self.order)
-            yield number, counts.place(syntheses, left_out, with_whole=self.order == 0)
+            yield from find_records(keys, syntheses, self.order)
 
     def _in_part(
         self, column: CodedColumn, records: Sequence[Records], tables: Sequence[int] | None = None
