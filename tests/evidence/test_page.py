@@ -47,6 +47,7 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_result,
 )
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE
+from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.sentences import MISSING, write_subject
 from disclosure_pipeline.policy.verdict import Judgement, judge, round_judgements
 from disclosure_pipeline.tables.messages import capitalized
@@ -640,6 +641,22 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
                     assert of_target["DiSCO"] == public.value == row["row"]["value"]
                     compared += 1
         assert compared == 2
+
+
+def test_a_difference_is_rounded_as_the_statement_rounds_it(refused: dict[str, Any]) -> None:
+    records = [refused["figures"]["N_d"], *refused["figures"]["N_s"]]
+    judged = [
+        replace(judgement, clause=Clause("DiSCO", "beyond", 3.7, judgement.clause.about), limit=3.7)
+        for judgement in map(Judgement.from_row, refused["clauses"])
+        if (judgement.clause.figure, judgement.clause.statistic) == ("DiSCO", "at_most")
+    ]
+    judged = [replace(judgement, value=judgement.row.beyond) for judgement in judged if judgement.row]
+    page = make_publishable({**refused, "clauses": [judgement.to_row() for judgement in judged]})
+    shown = {row["target"]: row for row in view_frame(page["figures"], "attribute")}
+    stated = round_judgements(judged, records, 10)
+    assert len(stated) == 2
+    for judgement in stated:
+        assert shown[str(judgement.column)]["DiSCO_beyond"] == judgement.value
 
 
 def test_bounds_and_outcomes_are_kept(refused: dict[str, Any]) -> None:

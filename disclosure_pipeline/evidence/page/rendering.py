@@ -130,14 +130,14 @@ class _Rounding:
         fewest = find_fewest_records(self.records, self.smallest)
         return round_by_unit(value, words or _WITHOUT_UNIT, fewest, self.smallest, limits)
 
-    def find_limits(self, figure: str, about: str | None) -> list[float]:
-        """Return the absolute limits of a figure itself."""
+    def find_limits(self, figure: str, about: str | None, *, beyond: bool) -> list[float]:
+        """Return the absolute limits of a figure itself, or of what is beyond other people's records."""
         return [
             limit
             for judgement in self.judgements
             for clause in [judgement.clause]
             if clause.figure == figure and about in (clause.about or (None,))
-            if clause.statistic not in {"beyond", "at_most_share"}
+            if clause.share_of is None and (clause.statistic == "beyond") == beyond
             for limit in find_limits(clause, self.judgements)
         ]
 
@@ -171,7 +171,7 @@ def _round_clause(
 
 
 def _round_figures(row: FigureRow, rounding: _Rounding) -> FigureRow:
-    """Round the numbers of a row, or withhold them; the figure itself by the limits on it."""
+    """Round the numbers of a row, those that are judged by their limits, or withhold them."""
     entry = FIGURES.get(row.figure)
     numbers: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
     if entry is None or entry.public is None:
@@ -179,7 +179,9 @@ def _round_figures(row: FigureRow, rounding: _Rounding) -> FigureRow:
     place = entry.find_place(row.basis)
     for name in ("beyond", "beyond_chance") if entry.public == "difference" else NUMBERS:
         value, column = getattr(row, name), getattr(place, name, "")
-        limits = rounding.find_limits(row.figure, row.about) if name == "value" else ()
+        is_difference, limits = name in {"beyond", "beyond_chance"}, []
+        if is_difference or name == "value":
+            limits = rounding.find_limits(row.figure, row.about, beyond=is_difference)
         if entry.public == "exact" or not math.isfinite(value):
             numbers[name] = value
         elif name == "holdout":
@@ -219,8 +221,8 @@ def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict
             "records": round_records(row["records"], smallest),
             **{
                 name: round_share(row[name], row["records"], smallest)
-                for name in row
-                if name in {"DiSCO", "DiSCO_others"} and row[name] is not None
+                for name in ("DiSCO", "DiSCO_others")
+                if row[name] is not None
             },
         }
         for row, places in zip(public, place_rows(public, [BEYOND_OTHERS]), strict=True)
