@@ -139,7 +139,7 @@ def test_pairs_of_keys_and_a_target(seed: int, name: str, table: int, at_a_time:
         patch.setattr(cell_tables, "_LARGEST", table)
         patch.setattr(cell_tables, "_AT_A_TIME", at_a_time)
         patch.setattr(cell_tables, "_MOST_TOGETHER", min(together, table))
-        pairs = cell_tables.count_pairs([columns[key] for key in "abc"], columns[name])
+        [pairs] = cell_tables.count_pairs([columns[key] for key in "abc"], [columns[name]])
     for of_key, key in zip(pairs, "abc", strict=True):
         codes = columns[key].codes[0].astype(int) * columns[name].size + columns[name].codes[0]
         assert dict(zip(of_key.groups.tolist(), of_key.sums.tolist(), strict=True)) == Counter(codes.tolist())

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial, reduce
-from itertools import chain, pairwise
+from itertools import pairwise
 from math import prod
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.counting.cells import CellParts, Cells, Parts
 from disclosure_pipeline.counting.counts import Target
-from disclosure_pipeline.counting.memory.radix import Codes, Job, Radix, is_compiled, sum_readers
+from disclosure_pipeline.counting.memory.radix import (
+    Codes,
+    Job,
+    Radix,
+    is_compiled,
+    split_records,
+    sum_readers,
+)
 from disclosure_pipeline.measures.checks import sum_by_pair
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.frequency import combine_keys, first_of_run
 from disclosure_pipeline.runtime.machine import run_in_threads
-from disclosure_pipeline.tables.levels import CodedColumn
+from disclosure_pipeline.tables.levels import CodedColumn, Reader
 
 _LARGEST = 1 << 22  # cells counted in a table of all of them
 _AT_A_TIME = 1 << 17  # records at a time: they fit the cache
@@ -27,39 +35,51 @@ def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
     """Count the records of each table (GT first) in each cell, in the same order; cells may be empty."""
     if first.size * second.size > _LARGEST:
         return combine_keys([first.codes, second.codes], [first.size, second.size]).counts
-    cells = Radix((first, second))
-    return tuple(count_codes(cells, table).by_position(cells.size) for table in range(len(first.tables)))
+    keys, cells = Radix((first,)), first.size * second.size
+    return tuple(count_cells(keys, [second], i)[0].by_position(cells) for i in range(len(first.tables)))
 
 
-def count_pairs(keys: Sequence[CodedColumn], target: CodedColumn) -> tuple[Grouped, ...]:
-    """Count the GT records by level of each key * size of the target + target level.
+def count_pairs(
+    keys: Sequence[CodedColumn], targets: Sequence[CodedColumn], threads: int = 0
+) -> list[tuple[Grouped, ...]]:
+    """Count the GT records by level of each key * size of a target + its level, for each target.
 
     Keys of few levels are counted together, and then added up for each of them.
     """
-    groups = _group_keys(keys, target)
-    return _separate_keys(groups, [count_codes(cells, 0) for cells in groups])
-
-
-def _group_keys(keys: Sequence[CodedColumn], target: CodedColumn) -> list[Radix]:
-    """Return the cells of keys that are counted together, and of the target."""
-    groups: list[list[CodedColumn]] = []
+    largest, groups = max(target.size for target in targets), list[list[CodedColumn]]()
     for key in keys:
-        if groups and prod(column.size for column in (*groups[-1], key, target)) <= _MOST_TOGETHER:
+        if groups and prod(column.size for column in (*groups[-1], key)) * largest <= _MOST_TOGETHER:
             groups[-1].append(key)
         else:
             groups.append([key])
-    return [Radix((*group, target)) for group in groups]
+    together, records = [Radix(tuple(group)) for group in groups], len(keys[0].tables[0].stored)
+    parts = [split_records(records, group.size * largest, len(groups), threads) for group in together]
+    tasks = [
+        partial(count_cells, group, targets, 0, part)
+        for group, of_group in zip(together, parts, strict=True)
+        for part in of_group
+    ]
+    counted = iter(run_in_threads(tasks, threads))
+    by_group = [list(zip(*(next(counted) for _ in of_group), strict=True)) for of_group in parts]
+    adding = [
+        partial(_add_up_pairs, together, target.size, [of_group[i] for of_group in by_group])
+        for i, target in enumerate(targets)
+    ]
+    return run_in_threads(adding, threads)
 
 
-def _separate_keys(groups: Sequence[Radix], counted: Sequence[Grouped]) -> tuple[Grouped, ...]:
-    """Return the records in the cells of each key and the target, from those of groups of keys."""
+def _add_up_pairs(
+    groups: Sequence[Radix], levels: int, counted: Sequence[Sequence[Grouped]]
+) -> tuple[Grouped, ...]:
+    """Return the pairs of each key and a target from the cells of groups of keys, in parts of the records."""
     pairs = []
-    for cells, records in zip(groups, counted, strict=True):
-        keys = range(len(cells.columns) - 1)
+    for group, parts in zip(groups, counted, strict=True):
+        records, keys = Grouped.joined(parts), range(len(group.columns))
         if len(keys) == 1:
             pairs.append(records)
             continue
-        table = records.by_position(cells.size).reshape([column.size for column in cells.columns])
+        sizes = [*(column.size for column in group.columns), levels]
+        table = records.by_position(prod(sizes)).reshape(sizes)
         pairs += [
             Grouped.from_positions(table.sum(axis=tuple(other for other in keys if other != axis)).ravel())
             for axis in keys
@@ -69,39 +89,55 @@ def _separate_keys(groups: Sequence[Radix], counted: Sequence[Grouped]) -> tuple
 
 def count_pairs_of(job: Job, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
     """Count the pairs of targets, by their places, as `count_pairs` does."""
-    groups = [_group_keys(job.request.keys, job.request.targets[i].column) for i in targets]
-    number = sum(map(len, groups))
-    tasks, parts = list[Callable[[], Grouped]](), []
-    for cells in chain(*groups):
-        own = job.split(job.records[0], cells.size, number)
-        tasks += [partial(count_codes, cells, 0, part) for part in own]
-        parts.append(len(own))
-    counted = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
-    joining = [partial(Grouped.joined, [next(counted) for _ in range(of_group)]) for of_group in parts]
-    sums = iter(run_in_threads(joining, job.threads))
-    return [_separate_keys(of_target, [next(sums) for _ in of_target]) for of_target in groups]
+    return count_pairs(job.request.keys, [job.request.targets[i].column for i in targets], job.threads)
 
 
-def count_codes(codes: Radix, table: int, records: slice | None = None) -> Grouped:
-    """Count a table's records by code, by default all of them."""
-    records, is_small = records or slice(0, codes.records(table)), codes.size <= _LARGEST
-    compiled = is_small and is_compiled(codes.records(table))
-    readers = codes.readers(table, 1, np.uint64 if compiled else np.int64)
-    counts, counted = np.zeros(codes.size if is_small else 0, dtype=np.int64), [Grouped.empty()]
-    step = _AT_A_TIME if compiled else max(_AT_A_TIME, len(counts))
+def count_cells(
+    keys: Radix, targets: Sequence[CodedColumn], table: int, records: slice | None = None
+) -> list[Grouped]:
+    """Count a table's records, by default all, by code of the keys * size of each target + its level."""
+    records, cells = records or slice(0, keys.records(table)), [keys.size * column.size for column in targets]
+    is_small = max(cells) <= _LARGEST
+    compiled = is_small and is_compiled(keys.records(table))
+    dtype: npt.DTypeLike = np.uint32 if compiled else np.int64
+    readers = keys.readers(table, 1, dtype)
+    counts = [np.zeros(number if is_small else 0, dtype=dtype) for number in cells]
+    counted = [[Grouped.empty()] for _ in targets]
+    step = _AT_A_TIME if compiled else max(_AT_A_TIME, *map(len, counts))
+    room = np.empty(min(step, records.stop - records.start), dtype=dtype)
+    for start in range(records.start, records.stop, step):
+        some = slice(start, min(start + step, records.stop))
+        codes = room[: some.stop - start]
+        sum_readers(readers, some, codes, compiled=compiled)
+        for target, of_target, parts in zip(targets, counts, counted, strict=True):
+            reader = target.reader(table, np.arange(target.size))
+            if is_small:
+                _add_records(of_target, codes, some, reader, target.size, compiled=compiled)
+            else:
+                parts.append(Grouped.count(codes * target.size + reader(some)))
+    if is_small:
+        return [Grouped.from_positions(of_target.astype(np.int64)) for of_target in counts]
+    return [*map(Grouped.joined, counted)]
+
+
+def _add_records(
+    counts: IntArray, codes: Codes, records: slice, reader: Reader | None, levels: int, *, compiled: bool
+) -> None:
+    """Count records by their `codes` * `levels` + what the reader says."""
     if compiled:
         from disclosure_pipeline.counting.memory import loops
-    room = np.empty(min(step, records.stop - records.start), dtype=np.uint64 if compiled else np.int64)
-    for start in range(records.start, records.stop, step):
-        of_records = room[: records.stop - start]
-        sum_readers(readers, slice(start, start + len(of_records)), of_records, compiled=compiled)
-        if compiled:
-            loops.count(of_records, counts)
-        elif is_small:
-            counts += np.bincount(of_records, minlength=len(counts))
+
+        if reader:
+            stored, lowest = reader.column.stored[records], reader.column.lowest_stored
+            loops.count_cells(codes, stored, lowest, reader.values, levels, counts)
         else:
-            counted.append(Grouped.count(of_records))
-    return Grouped.from_positions(counts) if is_small else Grouped.joined(counted)
+            loops.count(codes, counts)
+        return
+    cells = codes.astype(np.intp)
+    if reader:
+        cells *= levels
+        cells += reader(records)
+    counts += np.bincount(cells, minlength=len(counts))
 
 
 _FEWEST_AT_ONCE, _MOST_AT_ONCE = 1 << 18, 1 << 22  # records
@@ -169,7 +205,7 @@ def _count_cells(
         for table, of_table in enumerate(codes):
             own = [slice(0, len(of_table))]
             if job.gains_by_loops:
-                own = job.split(len(of_table), size, len(targets) * len(codes))
+                own = split_records(len(of_table), size, len(targets) * len(codes), job.threads)
             tasks += [partial(_count_part, job, of_table, part, target, table) for part in own]
             parts.append(len(own))
     counted = iter(run_in_threads(tasks, job.threads, job.report(step)))
@@ -181,25 +217,12 @@ def _count_cells(
 def _count_part(job: Job, codes: Codes, records: slice, target: Target | None, table: int) -> IntArray:
     levels = target.column.size if target else 1
     reader = target.column.reader(table, np.arange(levels)) if target else None
-    if job.gains_by_loops:
-        from disclosure_pipeline.counting.memory import loops
-
-        counts = np.zeros(job.keys.size * levels, dtype=np.uint32)
-        if reader:
-            stored, lowest = reader.column.stored[records], reader.column.lowest_stored
-            loops.count_cells(codes[records], stored, lowest, reader.values, levels, counts)
-        else:
-            loops.count(codes[records], counts)
-        return counts
-    counts = np.zeros(job.keys.size * levels, dtype=np.int64)
-    step = min(max(len(counts), _FEWEST_AT_ONCE), _MOST_AT_ONCE)
+    compiled = job.gains_by_loops
+    counts = np.zeros(job.keys.size * levels, dtype=np.uint32 if compiled else np.int64)
+    step = max(1, len(codes)) if compiled else min(max(len(counts), _FEWEST_AT_ONCE), _MOST_AT_ONCE)
     for start in range(records.start, records.stop, step):
         some = slice(start, min(start + step, records.stop))
-        cells = codes[some].astype(np.intp)
-        if reader:
-            cells *= levels
-            cells += reader(some)
-        counts += np.bincount(cells, minlength=len(counts))
+        _add_records(counts, codes[some], some, reader, levels, compiled=compiled)
     return counts
 
 

@@ -29,6 +29,7 @@ Bytes = npt.NDArray[np.uint8]
 _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
 _GAIN = 4  # times as many records, where loops save less of the time that Numba takes to import
+_MOST_COMPILED = (1 << 31) - 1  # records: the loops count them in 32 bits
 _TASKS = 8  # for each thread
 _RECORDS = 4  # for each cell: fewer are counted faster in one table than in several that are added up
 
@@ -174,6 +175,16 @@ def _number(columns: Radix, records: Sequence[int]) -> Numbering:
     return Numbering(tuple(np.split(numbers, ends[:-1])), codes[new], columns)
 
 
+def split_records(records: int, cells: int, tables: int, threads: int) -> list[slice]:
+    """Return parts of a table's records, each of which is counted in a table of so many cells.
+
+    As many as keep all threads busy, with so many tables counted, but each with several records a cell.
+    """
+    parts = max(1, min(_TASKS * threads // tables, records // (_RECORDS * cells)))
+    step = max(1, -(-records // parts))
+    return [slice(start, min(start + step, records)) for start in range(0, max(1, records), step)]
+
+
 @dataclass(frozen=True)
 class Limits:
     """Sizes of the parts of the work; no result depends on them.
@@ -192,14 +203,17 @@ class Limits:
     compiled: int = 1 << 22  # Numba takes half a second to import
 
 
-def is_compiled(records: int, limits: Limits | None = None) -> bool:
-    """Return whether the fast kernel counts this many records: if they are many, and Numba is installed."""
-    return records >= (limits or Limits()).compiled and has_numba()
+def is_compiled(records: int, limits: Limits | None = None, times: int = 1) -> bool:
+    """Return whether the fast kernel counts this many records: if they are many, and Numba is installed.
+
+    `times`: how many times as many as usual.
+    """
+    return times * (limits or Limits()).compiled <= records <= _MOST_COMPILED and has_numba()
 
 
 def gains_by_loops(records: int, limits: Limits | None = None) -> bool:
     """Return whether the fast kernel counts this many records where it saves little by itself."""
-    return is_compiled(records // _GAIN, limits)
+    return is_compiled(records, limits, _GAIN)
 
 
 @cache
@@ -256,15 +270,6 @@ class Job:
         """Yield the parts of a table that are coded at a time."""
         for start in range(0, self.records[table], self.limits.coded_part):
             yield slice(start, min(start + self.limits.coded_part, self.records[table]))
-
-    def split(self, records: int, cells: int, tables: int) -> list[slice]:
-        """Return parts of a table's records, each of which is counted in a table of so many cells.
-
-        As many as keep all threads busy, with so many tables counted, but each with several records a cell.
-        """
-        parts = max(1, min(_TASKS * self.threads // tables, records // (_RECORDS * cells)))
-        step = max(1, -(-records // parts))
-        return [slice(start, min(start + step, records)) for start in range(0, max(1, records), step)]
 
     @property
     def syntheses(self) -> range:

@@ -138,7 +138,7 @@ class PartCounter:
         def count(number: int, i: int) -> tuple[Grouped, ...]:
             request = self.requests[number]
             keys = [self._in_part(key, [records], [0]) for key in request.keys]
-            return count_pairs(keys, self._in_part(request.targets[i].column, [records], [0]))
+            return count_pairs(keys, [self._in_part(request.targets[i].column, [records], [0])])[0]
 
         return tuple(count(*place) for place in listed)
 
