@@ -4,6 +4,7 @@ import itertools
 import sys
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,13 +13,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.figures import assert_same
 from support.processes import run_program
+from support.same_counts import assert_same_counts
 from support.sampling import only_in_ci
 from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import radix
+from disclosure_pipeline.counting.memory import partial_records, radix, whole_records
 from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.counting.opening import read_shared_columns
+from disclosure_pipeline.measures.exact import add_up
 from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.tables.levels import count_codes
 
@@ -100,6 +105,43 @@ def test_chances_of_keys_drawn_apart_add_up_as_in_numpy(data: st.DataObject, siz
         APART_SCALE,
     )
     assert actual == count_hits_apart(levels, {place: shares[place] for place in order})
+
+
+@pytest.mark.parametrize("largest", [whole_records.LARGEST, 1 << 20])
+@pytest.mark.parametrize("part", [7, 1 << 20])
+@given(
+    st.lists(st.integers(1, 40), min_size=2, max_size=6),
+    st.lists(st.integers(1, 60), min_size=1, max_size=3).map(lambda of: [30, *of]),
+    st.integers(0, 2**32),
+)
+def test_loops_count_records_without_a_column_as_sorting_does(
+    part: int, largest: int, levels: list[int], records: list[int], seed: int
+) -> None:
+    """Of frequent and rare combinations, in few ranges and many; more than fit a number are numbered."""
+    rng = np.random.default_rng(seed)
+    frames = [
+        pd.DataFrame({k: rng.geometric(0.4, n) % size for k, size in enumerate(levels)}) for n in records
+    ]
+    tables = read_shared_columns(frames[0], frames[1:])
+    columns = tables.code(tables.keys)
+    request = CountRequest(columns, without_each=True)
+
+    def count(order: int | None, limits: Limits) -> dict[tuple[Any, ...], Any]:
+        """By place; the counts of several parts add up."""
+        sums: dict[tuple[Any, ...], Any] = {}
+        for cells in partial_records.find_records(columns, range(1, len(frames)), limits, order):
+            for place, counts in cells.count(request):
+                sums[place] = add_up([sums[place], counts]) if place in sums else counts
+        return sums
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partial_records, "LARGEST", largest)
+        for order in (None, *range(len(partial_records.deal_columns(columns)))):
+            expected = count(order, Limits(compiled=sys.maxsize))
+            actual = count(order, Limits(compiled=0, part=part))
+            assert actual.keys() == expected.keys()
+            for place, counts in actual.items():
+                assert_same_counts(counts, expected[place], str(place))
 
 
 @given(

@@ -230,7 +230,7 @@ def find_in_memory(
     """Yield the cells of GT and all syntheses, the tables of the request's columns."""
     if request.without_each and len(request.keys) > 1:
         syntheses = range(1, len(request.keys[0].tables))
-        yield Parts([lambda: ((number, cells) for cells in find_records(request.keys, syntheses))])
+        yield Parts([lambda: ((number, cells) for cells in find_records(request.keys, syntheses, limits))])
         return
     targets, records = request.targets, tuple(len(table.stored) for table in request.keys[0].tables)
     widest = max((target.bits for target in targets), default=0)

@@ -451,3 +451,73 @@ def read_classes(
                 q[cell], t[cell], n[cell] = number, row % levels, classes.rows[begin + row]
                 d[cell], s[cell] = look & _LOW, look >> _HALF
                 cell += 1
+
+
+FEW = 8
+"""Combinations of fewer records of each table are counted together by `count_combinations`."""
+
+
+@compiled
+def count_combinations(
+    records: Records,
+    key_bit: np.uint64,
+    masks: Records,
+    slots: Records,
+    codes: Records,
+    cells: Records,
+    looks: IntArray,
+    large: np.ndarray[tuple[int, int], np.dtype[np.uint64]],
+    found: IntArray,
+) -> None:
+    """Count the records of each combination of the bits of each mask, which all hold the key's.
+
+    `records` are sorted by key. To `looks` (shape: masks, `FEW`, `FEW`) is added how many combinations have d
+    and s records. Those of more are written to `large` (shape: masks, enough of them), d in the lower half of
+    a number and s in the upper; `found` has their numbers, 0 at first.
+
+    The combinations of a key are found by hashing: each has a slot with its code and its cell. `codes` and
+    `cells`, which are 0 at first and at the end, have four slots a record, `slots` lists those in use.
+    """
+    table_bit = key_bit - _ONE
+    begin = 0
+    for end in range(1, len(records) + 1):
+        if end < len(records) and records[end] >> key_bit == records[begin] >> key_bit:
+            continue
+        if end - begin == 1:
+            is_synthetic = records[begin] >> table_bit & _ONE
+            for i in range(len(masks)):
+                looks[i, _ONE - is_synthetic, is_synthetic] += 1
+            begin = end
+            continue
+        bits = _ONE
+        while (end - begin) >> bits:
+            bits += _ONE
+        shift, last = np.uint64(63) - bits, (np.uint64(2) << bits) - _ONE
+        for i in range(len(masks)):
+            mask, number = masks[i], 0
+            for j in range(begin, end):
+                code = records[j] & mask
+                slot = (code * _MIX) >> shift
+                while cells[slot] and codes[slot] != code:
+                    slot = (slot + _ONE) & last
+                if not cells[slot]:
+                    codes[slot] = code
+                    slots[number] = slot
+                    number += 1
+                cells[slot] += _ONE << ((records[j] >> table_bit & _ONE) << np.uint64(5))
+            in_GT = in_SD = 0
+            for k in range(number):
+                cell = cells[slots[k]]
+                cells[slots[k]] = 0
+                in_GT += cell == _ONE
+                in_SD += cell == _ONE << _HALF
+                if cell & ~(_ONE | _ONE << _HALF) or cell == _ONE | _ONE << _HALF:
+                    d, s = cell & _LOW, cell >> _HALF
+                    if d < FEW and s < FEW:
+                        looks[i, d, s] += 1
+                    else:
+                        large[i, found[i]] = cell
+                        found[i] += 1
+            looks[i, 1, 0] += in_GT
+            looks[i, 0, 1] += in_SD
+        begin = end

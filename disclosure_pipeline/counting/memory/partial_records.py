@@ -1,12 +1,14 @@
 """Finding records of GT and one SD that agree in all columns but one, for each column in turn.
 
-The columns are dealt into two or more parts. Distinct records are sorted once for each part, whose columns
-then are the lower digits of their code: records that agree in all but one of these stand close together. It
-all runs in one thread: the steps are so short that several threads would mostly wait for each other.
+The columns are dealt into two or more parts. Records that agree in all columns outside a part stand close
+together once they are sorted by these: by a code whose lower digits are the part's columns, in one thread, as
+the steps are so short that several threads would mostly wait for each other; many records by the compiled
+loops, which hash each range of them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -14,7 +16,15 @@ from math import prod
 import numpy as np
 
 from disclosure_pipeline.counting.cells import Cells
-from disclosure_pipeline.counting.memory.radix import Codes, Radix, build_radix
+from disclosure_pipeline.counting.counts import CountRequest, Target
+from disclosure_pipeline.counting.memory.radix import (
+    Codes,
+    Job,
+    Limits,
+    Radix,
+    build_radix,
+    is_compiled,
+)
 from disclosure_pipeline.counting.memory.sorting import split_by_unit
 from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
@@ -25,6 +35,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
     pack,
     sort_codes,
 )
+from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.runtime.progress import report_progress
@@ -65,21 +76,54 @@ class _Orders:
 
 
 def find_records(
-    columns: Sequence[CodedColumn], syntheses: Sequence[int], order: int | None = None
+    columns: Sequence[CodedColumn],
+    syntheses: Sequence[int],
+    limits: Limits,
+    order: int | None = None,
 ) -> Iterator[Cells]:
     """Yield the cells by all of two or more columns, and by all but one, for each column; missing is a level.
 
     The tables of the columns are GT and these syntheses. `order`: leave out only columns of this part of
     `deal_columns`; the cells by all columns are found with the first.
     """
-    orders = _list_orders(columns, [len(table.stored) for table in columns[0].tables])
+    places = {id(column): place for place, column in enumerate(columns)}
+    records = tuple(len(table.stored) for table in columns[0].tables)
+    jobs = _list_jobs(columns, records, limits, order) if is_compiled(sum(records), limits) else []
+    for number, job in enumerate(jobs):
+        from disclosure_pipeline.counting.memory.scanning import find_combinations
+
+        of_targets = [places[id(target.column)] for target in job.request.targets]
+        whole = [] if order or number else [None]
+        yield from find_combinations(job, syntheses, [*whole, *of_targets])
+    if jobs:
+        return
+    orders = _list_orders(columns, records)
     if order is not None:
         orders = replace(orders, orders=[orders.orders[order]])
-    places = {id(column): place for place, column in enumerate(columns)}
     for table, synthesis in enumerate(syntheses, start=1):
         for left_out, d, s, alone in _find_in_pair(orders, table, with_whole=not order):
             place = None if left_out is None else places[id(left_out)]
             yield Cells.of_keys([d, s], [synthesis], alone=alone, left_out=place)
+
+
+def _list_jobs(
+    columns: Sequence[CodedColumn], records: tuple[int, ...], limits: Limits, order: int | None
+) -> list[Job]:
+    """Return for each part of the columns a job with these as targets, and the others as keys.
+
+    None are returned if a record does not fit a number.
+    """
+    parts = deal_columns(columns)
+    jobs = []
+    for left_out in parts if order is None else [parts[order]]:
+        others = [column for part in parts if part is not left_out for column in part]
+        request = CountRequest(others, [Target(column, CodedExclusions(), math.inf) for column in left_out])
+        bits = sum(target.bits for target in request.targets)
+        keys = build_radix(others, records, LARGEST >> bits)
+        if keys.size > LARGEST >> bits:
+            return []
+        jobs.append(Job(request, keys, records, limits))
+    return jobs
 
 
 def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:

@@ -33,6 +33,8 @@ _RANGE = 1 << 16  # records that are sorted at a time: they fit the cache
 _MOST_RANGES = 1 << 8  # their numbers fit a byte
 _SPARE = 1.5  # times the records of a range on average: for larger ones, threads keep no room
 _BITS = 16  # that tell ranges apart
+_PAIR = 2  # tables: GT and one synthesis
+_HALF = 32  # bits of a combination's number of GT records
 _SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
 
 
@@ -259,6 +261,49 @@ def _scan_range(
             parts.single.append((key[:q].copy(), *(column[:end].copy() for column in cells)))
             parts.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
         return parts
+
+
+def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int | None]) -> Iterator[Cells]:
+    """Yield the cells of the keys with all targets, which are columns, and with all but each of them.
+
+    `left_out`: the places of the targets' columns, after None if those with all are asked for. The tables of
+    the job are GT and these syntheses.
+    """
+    packing = Packing(job.keys, tuple(job.request.targets), _PAIR)
+    every = (1 << packing.bits) - 1 - (1 << packing.table_bit)
+    fields = [
+        ((1 << target.bits) - 1) << shift
+        for target, shift in zip(packing.targets, packing.shifts, strict=True)
+    ]
+    some = [every, *(every - field for field in fields)][-len(left_out) :]
+    masks, key_bit = np.array(some, dtype=np.uint64), np.uint64(packing.key_bit)
+    dealt = DealtRecords.from_job(job, packing)
+    waiting = list[Codes]()
+
+    def count(in_range: IntArray, table: int, number: int) -> tuple[IntArray, list[IntArray]]:
+        largest, looks = int(in_range.max()), np.zeros((len(masks), loops.FEW, loops.FEW), dtype=np.int64)
+        with _take(waiting, partial(np.zeros, 11 * largest, dtype=np.uint64)) as room:
+            read, spare, slots, codes, cells = np.split(room, np.array([1, 2, 3, 7]) * largest)
+            records = read[: in_range[number]]
+            dealt.read(number, table, records)
+            records = loops.sort_by_key(records, spare[: len(records)], key_bit)
+            large = np.empty((len(masks), len(records) // loops.FEW), dtype=np.uint64)
+            found = np.zeros(len(masks), dtype=np.int64)
+            loops.count_combinations(records, key_bit, masks, slots, codes, cells, looks, large, found)
+        of_masks = zip(large, found, strict=True)
+        return looks, [of_mask[:number].astype(np.int64) for of_mask, number in of_masks]
+
+    for table, synthesis in enumerate(syntheses, start=1):
+        tasks = [partial(count, dealt.count(table), table, number) for number in range(dealt.ranges)]
+        counted = run_in_threads(tasks, job.threads, job.report("Comparing records without a column"))
+        waiting.clear()
+        for i, place in enumerate(left_out):
+            looks: IntArray = sum(looks[i] for looks, _ in counted)
+            few = np.nonzero(looks)
+            s, d = np.divmod(np.concatenate([large[i] for _, large in counted]), 1 << _HALF)
+            n = np.append(looks[few], np.ones(len(d), dtype=np.int64))
+            counts = [np.append(few[0], d), np.append(few[1], s)]
+            yield Cells.of_keys(counts, [synthesis], n=n, left_out=place)
 
 
 def _make_classes(classes: int, rows: int, dtype: npt.DTypeLike) -> loops.Classes:

@@ -102,7 +102,7 @@ class PartCounter:
             return
         for number, request in self.requests.items():
             if self.order is not None:
-                yield from ((number, cells) for cells in self._find_records(request, records))
+                yield from ((number, cells) for cells in self._find_records(request, records, limits))
                 continue
             targets = [
                 replace(target, column=self._in_part(target.column, records)) for target in request.targets
@@ -113,14 +113,16 @@ class PartCounter:
                 for find in some.parts:
                     yield from find()
 
-    def _find_records(self, request: CountRequest, records: Sequence[Records]) -> Iterator[Cells]:
+    def _find_records(
+        self, request: CountRequest, records: Sequence[Records], limits: Limits
+    ) -> Iterator[Cells]:
         """Find whole records of a part, and those without the keys that its order leaves out."""
         present = [j for j in self.tables[1:] if len(records[0]) or len(records[j])]
         # With GT records every synthesis can be counted, without them only those that have records.
         for syntheses in [present] if len(records[0]) else [[j] for j in present]:
             tables = [0, *syntheses]
             keys = [self._in_part(key, records, tables) for key in request.keys]
-            yield from find_records(keys, syntheses, self.order)
+            yield from find_records(keys, syntheses, limits, self.order)
 
     def _in_part(
         self, column: CodedColumn, records: Sequence[Records], tables: Sequence[int] | None = None
