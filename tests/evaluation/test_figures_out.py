@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,10 @@ from pandas.testing import assert_frame_equal
 from support.paths import DOCS
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.long_table import NUMBERS
+from disclosure_pipeline.evaluation.catalogue import FIGURES
+from disclosure_pipeline.evaluation.long_table import NUMBERS, view_frame
+from disclosure_pipeline.evidence.dossier import collect_figures, to_rows
+from disclosure_pipeline.measures.words import Basis
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="validates against a schema")
 SCHEMA = json.loads((DOCS / "figures.schema.json").read_text(encoding="utf-8"))
@@ -39,6 +42,35 @@ def test_a_figure_is_that_of_the_frames(result: dp.Disclosure) -> None:
         assert chosen["value"][str(synthesis)] == row["DiSCO"]
     several = len(result.N_s) > 1
     assert ("all files" in set(figures["part"])) == several
+
+
+@pytest.mark.parametrize(
+    ("options", "measured"),
+    [
+        (
+            {"unit": "u", "weights": "w", "holdout": people(9).assign(u=range(200, 400), w=2.0)},
+            {"units", "population", "population_targets", "membership"},
+        ),
+        (
+            {"sampling_fraction": 0.1, "within": {"c": 1}, "exclude": dp.Exclusions(count_over=30)},
+            {"population", "population_targets", "bands"},
+        ),
+    ],
+    ids=["units and weights", "bands and exclusions"],
+)
+def test_the_frames_are_views_of_them(options: Any, measured: set[str]) -> None:
+    gt, compared = people(0).assign(u=np.arange(200) // 2, w=1.5 + np.arange(200) % 3), set()
+    columns = ["a", "b", "c", *(options[name] for name in ("unit", "weights") if name in options)]
+    result = dp.disclosure(gt[columns], [people(1), people(2)], ["a", "b"], ["c"], **options)
+    figures = collect_figures(result, 10)
+    for name in {entry.find_place(basis).frame for entry in FIGURES.values() for basis in get_args(Basis)}:
+        rows, expected = view_frame(figures, name), to_rows(result.frame(name))
+        assert len(rows) in {0, len(expected)}, name
+        for row, of_frame in zip(rows, expected, strict=False):
+            for column in (row.keys() & of_frame.keys()) - {"where"}:
+                assert row[column] == of_frame[column], (name, column)
+                compared.add(name)
+    assert compared > {"identity", "attribute", "found", "together", *measured}
 
 
 def test_parquet_keeps_them(result: dp.Disclosure, tmp_path: Path) -> None:

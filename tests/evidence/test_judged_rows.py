@@ -363,7 +363,7 @@ def test_a_row_equals_its_copy_where_figures_are_missing() -> None:
 def test_the_views_of_the_long_table_are_the_frames(records: tuple[int, ...]) -> None:
     _, result = measure(records)
     figures, compared = dossier(*records)["figures"], 0
-    for name in ("identity", "attribute", "partial_copies", "guards", "found", "columns_apart", "together"):
+    for name in ("partial_copies", "guards", "columns_apart"):
         rows = [row for row in view_frame(figures, name) if row.get("columns") != ALL_COLUMNS]
         expected = json.loads(json.dumps(to_rows(result.frame(name))))
         for row, of_frame in zip(rows, expected, strict=True):

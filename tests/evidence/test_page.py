@@ -702,6 +702,19 @@ def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any], approved:
     assert is_dossier(approved) and not is_dossier(content)
 
 
+def test_a_dossier_of_an_earlier_version_is_compared_with(
+    refused: dict[str, Any], approved: dict[str, Any]
+) -> None:
+    """Its long table had only what is judged, so it has no place on the map."""
+    judged = {clause["figure"] for clause in approved["clauses"]}
+    table = [row for row in approved["figures"]["table"] if row["figure"] in judged]
+    earlier = {**approved, "figures": {**approved["figures"], "table": table, "guards": [], "attribute": []}}
+    assert is_dossier(earlier) and len(table) < len(approved["figures"]["table"])
+    pages = [Page(render_page(refused, others=[of])).text for of in (earlier, approved)]
+    assert all("Clauses whose figure changed since candidate honest" in text for text in pages)
+    assert ["The candidates of the gate by utility and risk" in text for text in pages] == [False, True]
+
+
 # A chart that kills the process that draws it does not take the dossier along
 
 
