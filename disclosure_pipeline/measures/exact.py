@@ -151,6 +151,8 @@ class Grouped:
     @classmethod
     def joined(cls, parts: Sequence[Grouped]) -> Grouped:
         """Add up the sums of several parts."""
+        if len(parts) == 1:
+            return parts[0]
         return cls.sum_by_group(
             np.concatenate([part.groups for part in parts]), np.concatenate([part.sums for part in parts])
         )

@@ -319,7 +319,14 @@ class CodedColumn:
 
     def label(self, code: int) -> str | None:
         """Return the level as text, None for missing."""
-        return None if code == self.missing else level_label(self.levels[code])
+        if code not in self._labels:
+            self._labels[code] = None if code == self.missing else level_label(self.levels[code])
+        return self._labels[code]
+
+    @cached_property
+    def _labels(self) -> dict[int, str | None]:
+        """The labels asked for: of one key, every target asks for the same ones."""
+        return {}
 
     def find(self, level: Any) -> int | None:
         """Return the code of a level given by value or label (None, NaN: missing); None if it is unknown."""
