@@ -310,7 +310,7 @@ def _measure_membership(
     columns that all tables have cannot be compared.
     """
     last = prepared.table
-    shared = [name for name in names_in_all(prepared.opened.columns) if name != prepared.plan.unit]
+    shared = names_in_all(prepared.opened.columns)
     opened = prepared.opened.only(range(last + 1))  # keeps the columns that are already coded
     try:
         columns = opened.code(shared, grouping_of(), on_progress)

@@ -52,8 +52,6 @@ class PeopleCounts:
 
     def divide(self, records_per_unit: float) -> PeopleCounts:
         """Return the counts in people: records divided by `records_per_unit`."""
-        if records_per_unit == 1:
-            return self
         alone, found, alone_in_SD = (
             round(records / records_per_unit) for records in (self.alone, self.found, self.alone_in_SD)
         )

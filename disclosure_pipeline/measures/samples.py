@@ -54,8 +54,6 @@ class Sizes:
 
     def divide(self, records_per_unit: float) -> Sizes:
         """Return the sizes in people: records divided by `records_per_unit`, at least 1 if there are any."""
-        if records_per_unit == 1:
-            return self
         return Sizes(*(max(1, round(n / records_per_unit)) if n else 0 for n in (self.N_d, self.N_s)))
 
     @property
