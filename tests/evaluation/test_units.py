@@ -78,7 +78,9 @@ def test_a_unit_of_every_record_changes_nothing(
     syntheses = [frame(sd), frame(sd[:2])]
     with_unit = dp.disclosure(frame(gt).assign(person=units[: len(gt)]), syntheses, KEYS, "t", unit="person")
     without = dp.disclosure(frame(gt), syntheses, KEYS, "t")
-    names = ("identity", "attribute", "cap", "certainty", "excluded", "identity_after_exclusions", "together")
+    names = ["identity", "attribute", "cap", "certainty", "excluded", "identity_after_exclusions", "together"]
+    names += ["guards", "partial_copies", "found"]
+    assert len(without.guards) == len(syntheses)
     for name in names:
         pd.testing.assert_frame_equal(getattr(with_unit, name), getattr(without, name), check_exact=True)
     assert without.units.empty

@@ -9,9 +9,10 @@ loops, which hash each range of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -170,16 +171,15 @@ def _find_in_pair(orders: _Orders, table: int, *, with_whole: bool) -> Iterator[
     if with_whole:
         for part in records:
             yield None, part.d.astype(np.int64), part.s.astype(np.int64), None
-    yield from _find_without_each(first, records, len(records))
+    yield from _find_without_each(first, records)
     packed = _exchange_digits(records, first) if others and orders.can_be_exchanged else None
     del records  # frees as much memory as the tables take
     for order in others:
         if packed is None:
-            in_order = _find_distinct(order, table)
-            yield from _find_without_each(order, in_order, len(in_order))
+            yield from _find_without_each(order, _find_distinct(order, table))
         else:
             parts = split_by_unit(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-            yield from _find_without_each(order, map(packed.read, parts), len(parts))
+            yield from _find_without_each(order, parts, packed.read)
 
 
 def _find_distinct(order: _Order, table: int) -> list[DistinctRecords]:
@@ -188,11 +188,13 @@ def _find_distinct(order: _Order, table: int) -> list[DistinctRecords]:
     return [find_distinct(pooled[some]) for some in split_by_unit(pooled, 2 * order.lower_size, _AT_A_TIME)]
 
 
-def _find_without_each(order: _Order, records: Iterable[DistinctRecords], parts: int) -> Iterator[_Found]:
-    """Yield the combinations without each of the lower columns of this order."""
-    for completed, part in enumerate(records, start=1):
-        yield from _find_without_lower(order, part)
-        report_progress("Comparing records without a column", completed, parts)
+def _find_without_each(
+    order: _Order, parts: Sequence[Any], read: Callable[[Any], DistinctRecords] = lambda records: records
+) -> Iterator[_Found]:
+    """Yield the combinations without each of the lower columns of this order, from records in parts."""
+    for completed, part in enumerate(parts, start=1):
+        yield from _find_without_lower(order, read(part))
+        report_progress("Comparing records without a column", completed, len(parts))
 
 
 def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
