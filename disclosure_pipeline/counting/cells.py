@@ -10,6 +10,7 @@ or a band every level matters, and a key combination stands for itself.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -173,7 +174,7 @@ class Cells:
         self, f: FrequencyTable, target: Target, synthesis: int, levels_of: LevelsOf
     ) -> tuple[Grouped, ...]:
         """Return the records of DiSCO cells to list: see `TargetCounts.large_pairs`."""
-        if self.find_large:
+        if self.find_large and target.list_cells_above < math.inf:
             return sum_by_pair(*self.find_large(synthesis), f.targets)
         large = find_large_cells(f, target.exclusions, target.list_cells_above)
         return sum_by_pair(levels_of(f.q[large]), f.t[large], f.d[large], f.targets)
