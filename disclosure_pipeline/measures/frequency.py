@@ -87,7 +87,8 @@ def find_lone_combinations(
     begins = first_of_run(codes)
     first = np.flatnonzero(begins)
     has_others = np.zeros(len(first), dtype=bool)
-    changes = np.flatnonzero(first_of_run(unit[order]) & ~begins)
+    again = np.flatnonzero(~begins)
+    changes = again[unit[order[again]] != unit[order[again - 1]]]
     has_others[np.cumsum(begins)[changes] - 1] = True
     alone = np.flatnonzero(~has_others)
     return order[first[alone]], run_lengths(first, len(codes))[alone]

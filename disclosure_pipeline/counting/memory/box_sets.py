@@ -58,12 +58,14 @@ class BoxCounter:
 
     def _count(self, sets: Sequence[BoxSet]) -> Iterable[IntArray]:
         counts = np.empty((len(sets), self.boxes.people), dtype=np.int64)
-        bits = [[self._find_bits(*pair) for pair in one] for one in sets]
+        bits_of = {
+            pair: self._find_bits(*pair) for pair in dict.fromkeys(pair for one in sets for pair in one)
+        }
         for start in range(0, self.boxes.people, _PEOPLE_AT_A_TIME):
             people = slice(start, start + _PEOPLE_AT_A_TIME)
             begun: BoxSet = ()
-            for one, of_set, count in zip(sets, bits, counts, strict=True):
-                *first, last = (of_pair[people] for of_pair in of_set)
+            for one, count in zip(sets, counts, strict=True):
+                *first, last = (bits_of[pair][people] for pair in one)
                 if first and list(begun) != list(one[:-1]):
                     begun, begin = one[:-1], reduce(np.bitwise_and, first)
                 count[people] = _count_ones(begin & last if first else last)

@@ -476,7 +476,7 @@ def count_combinations(
     a number and s in the upper; `found` has their numbers, 0 at first.
 
     The combinations of a key are found by hashing: each has a slot with its code and its cell. `codes` and
-    `cells`, which are 0 at first and at the end, have four slots a record, `slots` lists those in use.
+    `cells`, which are 0 at first and at the end, have eight slots a record, `slots` lists those in use.
     """
     table_bit = key_bit - _ONE
     begin = 0
@@ -492,7 +492,7 @@ def count_combinations(
         bits = _ONE
         while (end - begin) >> bits:
             bits += _ONE
-        shift, last = np.uint64(63) - bits, (np.uint64(2) << bits) - _ONE
+        shift, last = np.uint64(62) - bits, (np.uint64(4) << bits) - _ONE
         for i in range(len(masks)):
             mask, number = masks[i], 0
             for j in range(begin, end):

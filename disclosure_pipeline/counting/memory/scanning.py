@@ -282,8 +282,8 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
 
     def count(in_range: IntArray, table: int, number: int) -> tuple[IntArray, list[IntArray]]:
         largest, looks = int(in_range.max()), np.zeros((len(masks), loops.FEW, loops.FEW), dtype=np.int64)
-        with _take(waiting, partial(np.zeros, 11 * largest, dtype=np.uint64)) as room:
-            read, spare, slots, codes, cells = np.split(room, np.array([1, 2, 3, 7]) * largest)
+        with _take(waiting, partial(np.zeros, 19 * largest, dtype=np.uint64)) as room:
+            read, spare, slots, codes, cells = np.split(room, np.array([1, 2, 3, 11]) * largest)
             records = read[: in_range[number]]
             dealt.read(number, table, records)
             records = loops.sort_by_key(records, spare[: len(records)], key_bit)
