@@ -203,6 +203,13 @@ def test_the_loops_are_said_and_taken_for_many_records_alone(
     assert "Loading or compiling the loops" not in ask(Limits(compiled=fewest))[1]
 
 
+def test_more_records_than_the_loops_can_count_are_left_to_numpy() -> None:
+    assert radix.is_compiled(2**31 - 1)
+    assert radix.gains_by_loops(2**31 - 1)
+    assert not radix.is_compiled(2**31)
+    assert not radix.gains_by_loops(2**31)
+
+
 def test_loops_are_compiled_where_nothing_can_be_cached() -> None:
     """Code without a file has no place for a cache, as an installation that nobody may write to."""
     code: dict[str, object] = {}
