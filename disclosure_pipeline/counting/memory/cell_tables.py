@@ -40,7 +40,10 @@ def count_pair(first: CodedColumn, second: CodedColumn) -> tuple[IntArray, ...]:
 
 
 def count_pairs(
-    keys: Sequence[CodedColumn], targets: Sequence[CodedColumn], threads: int = 0
+    keys: Sequence[CodedColumn],
+    targets: Sequence[CodedColumn],
+    threads: int = 0,
+    report: Callable[[int, int], None] | None = None,
 ) -> list[tuple[Grouped, ...]]:
     """Count the GT records by level of each key * size of a target + its level, for each target.
 
@@ -59,7 +62,7 @@ def count_pairs(
         for group, of_group in zip(together, parts, strict=True)
         for part in of_group
     ]
-    counted = iter(run_in_threads(tasks, threads))
+    counted = iter(run_in_threads(tasks, threads, report))
     by_group = [list(zip(*(next(counted) for _ in of_group), strict=True)) for of_group in parts]
     adding = [
         partial(_add_up_pairs, together, target.size, [of_group[i] for of_group in by_group])
@@ -89,7 +92,8 @@ def _add_up_pairs(
 
 def count_pairs_of(job: Job, targets: Sequence[int]) -> list[tuple[Grouped, ...]]:
     """Count the pairs of targets, by their places, as `count_pairs` does."""
-    return count_pairs(job.request.keys, [job.request.targets[i].column for i in targets], job.threads)
+    columns = [job.request.targets[i].column for i in targets]
+    return count_pairs(job.request.keys, columns, job.threads, job.report("Measuring"))
 
 
 def count_cells(
