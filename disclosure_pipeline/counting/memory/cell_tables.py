@@ -57,15 +57,14 @@ def count_pairs(
             groups.append([key])
     together, records = [Radix(tuple(group)) for group in groups], len(keys[0].tables[0].stored)
     parts = [split_records(records, group.size * largest, len(groups), threads) for group in together]
+    order = sorted(range(len(groups)), key=lambda number: -together[number].size)  # the slowest first
     tasks = [
-        partial(count_cells, group, targets, 0, part)
-        for group, of_group in zip(together, parts, strict=True)
-        for part in of_group
+        partial(count_cells, together[number], targets, 0, part) for number in order for part in parts[number]
     ]
     counted = iter(run_in_threads(tasks, threads, report))
-    by_group = [list(zip(*(next(counted) for _ in of_group), strict=True)) for of_group in parts]
+    by_group = {number: list(zip(*(next(counted) for _ in parts[number]), strict=True)) for number in order}
     adding = [
-        partial(_add_up_pairs, together, target.size, [of_group[i] for of_group in by_group])
+        partial(_add_up_pairs, together, target.size, [by_group[number][i] for number in range(len(groups))])
         for i, target in enumerate(targets)
     ]
     return run_in_threads(adding, threads)
@@ -252,7 +251,7 @@ def find_in_counts(job: Job, counts: Mapping[int, Sequence[IntArray]]) -> Parts:
         tasks = [partial(add_up_pairs, i) for i in targets]
         return run_in_threads(tasks, job.threads, job.report("Measuring"))
 
-    return job.collect(finds, list(counts), add_up_all)
+    return job.collect(finds, list(counts), add_up_all, job.formula_threads)
 
 
 def _split_rows(job: Job, target: Target) -> list[slice]:

@@ -30,6 +30,7 @@ _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldo
 _BITS = 64  # of a code
 _GAIN = 4  # times as many records, where loops save less of the time that Numba takes to import
 _MOST_COMPILED = (1 << 31) - 1  # records: the loops count them in 32 bits
+_FORMULAS = 4  # at once: each of their many small steps takes the lock, and more threads wait for it
 _TASKS = 8  # for each thread
 _RECORDS = 4  # for each cell: fewer are counted faster in one table than in several that are added up
 
@@ -243,6 +244,11 @@ class Job:
         return threads_for(sum(self.records)) if chosen is None else chosen
 
     @property
+    def formula_threads(self) -> int:
+        """The number of threads where parts are counted, and only formulas run on them."""
+        return min(self.threads, _FORMULAS)
+
+    @property
     def is_compiled(self) -> bool:
         """True if the fast kernel counts."""
         return is_compiled(sum(self.records), self.limits)
@@ -281,10 +287,12 @@ class Job:
         finds: Sequence[Callable[[], Iterable[Cells]]],
         targets: Sequence[int] = (),
         find_pairs: Callable[[Sequence[int]], list[tuple[Grouped, ...]]] | None = None,
+        threads: int | None = None,
     ) -> Parts:
         """Return parts of the cells of this request, with which these targets are complete.
 
-        `find_pairs` counts the pairs of some of them: see `DisclosureCounts.pairs_of_key`.
+        `find_pairs` counts the pairs of some of them: see `DisclosureCounts.pairs_of_key`. `threads`: by
+        default all.
         """
         number = self.number
 
@@ -297,4 +305,5 @@ class Job:
 
         parts = [partial(find, find_cells) for find_cells in finds]
         complete = [(number, i) for i in targets]
-        return Parts(parts, complete, find_all_pairs, self.threads, self.report("Measuring"))
+        chosen = self.threads if threads is None else threads
+        return Parts(parts, complete, find_all_pairs, chosen, self.report("Measuring"))

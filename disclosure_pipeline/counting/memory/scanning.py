@@ -194,7 +194,7 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
                 partial(_find_single, packing, synthesis, place, some)
                 for some in _batches(part.single[i] for part in own_parts)
             ]
-    yield job.collect(finds, targets, partial(count_pairs_of, job))
+    yield job.collect(finds, targets, partial(count_pairs_of, job), job.formula_threads)
 
 
 def _count_apart(job: Job, synthesis: int) -> Callable[[Codes], int]:
