@@ -210,15 +210,26 @@ class Block:
             self._sorted[table] = sort_together(codes, np.arange(len(codes)))
         return self._sorted[table]
 
-    def find_range(self, boxes: Boxes, table: int) -> tuple[IntArray, IntArray]:
-        """Return which records of a sorted table are near each person: from the first to before the last."""
+    def find_codes(self, boxes: Boxes) -> tuple[IntArray, IntArray]:
+        """Return the lowest and the highest code near each person."""
         lowest = highest = self.codes[boxes.table][boxes.records]
         if self.number is not None:
             smallest = lowest - self.columns[self.number].codes[boxes.table][boxes.records]
             low, high = boxes.windows[self.number][-1]
             lowest, highest = smallest + low, smallest + high
+        return lowest, highest
+
+    def find_range(self, boxes: Boxes, table: int) -> tuple[IntArray, IntArray]:
+        """Return which records of a sorted table are near each person: from the first to before the last."""
+        lowest, highest = self.find_codes(boxes)
         codes, _ = self.sort(table)
         return np.searchsorted(codes, lowest), np.searchsorted(codes, highest, side="right")
+
+    def count_near(self, boxes: Boxes, table: int) -> IntArray:
+        """Count the records of a table near each person in these columns, at most one of numbers."""
+        lowest, highest = self.find_codes(boxes)
+        codes = np.sort(self.codes[table])
+        return np.searchsorted(codes, highest, side="right") - np.searchsorted(codes, lowest)
 
 
 def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[Block]:
@@ -252,9 +263,12 @@ def count_in_boxes(boxes: Boxes, table: int, columns: Sequence[tuple[int, int]])
     """Count the records of a table near each person in some columns, each with the place of its tolerance."""
     windows = [[boxes.windows[k][place]] * len(TOLERANCES) for k, place in columns]
     on_these = Boxes([boxes.columns[k] for k, _ in columns], windows, boxes.records, boxes.table)
-    person = find_matches(on_these, table, split_columns(on_these.columns, 1)).person
-    counts: IntArray = np.bincount(person, minlength=boxes.people)
-    return counts
+    blocks = split_columns(on_these.columns, 1)
+    if sum(column.is_number for column in on_these.columns) > 1:
+        person = find_matches(on_these, table, blocks).person
+        counts: IntArray = np.bincount(person, minlength=boxes.people)
+        return counts
+    return blocks[0].count_near(on_these, table)
 
 
 def share_near(column: BoxColumn) -> float:
