@@ -30,7 +30,7 @@ _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldo
 _BITS = 64  # of a code
 _GAIN = 4  # times as many records, where loops save less of the time that Numba takes to import
 _MOST_COMPILED = (1 << 31) - 1  # records: the loops count them in 32 bits
-_FORMULAS = 4  # at once: each of their many small steps takes the lock, and more threads wait for it
+_FORMULAS = 2  # at once: their many small steps take the lock, and eight threads are no faster
 _TASKS = 8  # for each thread
 _RECORDS = 4  # for each cell: fewer are counted faster in one table than in several that are added up
 
