@@ -215,6 +215,8 @@ _SHOWN_COLUMNS: tuple[tuple[str, str, str, Question, About, Public | None], ...]
     ("DiS", "attribute", "", "learned", "target", "unit"),
     ("DiSCO_excess", "attribute", "", "learned", "target", "unit"),
     ("DiSCO_population", "population_targets", "", "learned", "target", "unit"),
+    ("records", "subgroups", "", "learned", "target", "unit"),
+    ("lift", "subgroups", "", "learned", "target", None),
     ("agreed", "together", "", "learned", "target", None),
     ("TPR_at_1", "membership", "", "copied", "", "unit"),
     ("epsilon_ruled_out", "membership", "", "trusted", "", None),
@@ -338,6 +340,7 @@ _ENTRIES = (
         about="target",
         statistics=("at_most", "at_most_share", "beyond"),
         beyond=frame_words.BEYOND_BOTH,
+        also=("subgroups",),
         weighed=_place_beyond(
             "population_targets", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
         ),

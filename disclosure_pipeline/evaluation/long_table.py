@@ -39,6 +39,11 @@ FOUND_OF_CONFIDENTIAL = "confidential_found"
 OVER_RELEASES = ("over_releases", "released_targets", "released_found")
 """The frames of figures of all releases together; the last row includes the candidate."""
 
+OF_GROUPS = "subgroups"
+"""The frame of figures of groups of people; its index begins with `_GROUP`."""
+
+_GROUP = ("column", "group")
+
 LARGEST_DEVIATION = 6.0
 """The largest deviation of a control from its expectation, in standard errors."""
 
@@ -52,7 +57,8 @@ class FigureRow:
     their difference, with its standard error `se` and what chance adds to it (`by_chance`). beyond_chance:
     the part that is beyond chance. own: GT's own risk. permuted: the figure if SD's targets are permuted.
     holdout: the figure of a holdout. is_larger: whether the part has more records than GT.
-    where: by which columns people are found, within which tolerance, in which group.
+    where: by which columns people are found, within which tolerance, in which group. group: the people whom
+    it is of, as a column and its level; empty for everyone.
     """
 
     figure: str
@@ -71,27 +77,32 @@ class FigureRow:
     holdout: float = math.nan
     is_larger: bool = False
     where: str = ""
+    group: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         # From Python 3.13 on, a dataclass with NaN would not equal its copy.
         return isinstance(other, FigureRow) and self.to_record() == other.to_record()
 
     def __hash__(self) -> int:
-        return hash(tuple(self.to_record().values()))
+        return hash((self.figure, self.place))
 
     @property
-    def place(self) -> tuple[str | None, Part, bool]:
-        """(about, part, True if it is by weight), by which the rows of a figure differ."""
-        return self.about, self.part, self.basis == "people"
+    def place(self) -> tuple[str | None, tuple[str, ...], Part, bool]:
+        """(about, group, part, True if it is by weight), by which the rows of a figure differ."""
+        return self.about, self.group, self.part, self.basis == "people"
 
     def to_record(self) -> dict[str, Any]:
-        """Return the row as plain JSON: a number that is not finite is None."""
-        return {name: _to_plain(value) for name, value in asdict(self).items()}
+        """Return the row as plain JSON: a number that is not finite is None, and everyone is no group."""
+        record = {name: _to_plain(value) for name, value in asdict(self).items() if name != "group"}
+        return record | {"group": list(self.group)} if self.group else record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> FigureRow:
         """Read the output of `to_record`. Raise KeyError or TypeError if it is damaged."""
-        values: dict[str, Any] = {name: record[name] for name in _NAMES if name in record or name != "where"}
+        values: dict[str, Any] = {
+            name: record[name] for name in _NAMES if name in record or name not in _LATER
+        }
+        values["group"] = tuple(values.get("group", ()))
         if values.get("where", "").startswith(_EARLIER_BASIS):
             rest = values["where"].removeprefix(_EARLIER_BASIS).removeprefix(", ")
             values |= {"basis": SYNTHETIC, "where": rest}
@@ -100,6 +111,9 @@ class FigureRow:
 
 _EARLIER_BASIS = "counted by synthetic records"
 """How an earlier version began `where` instead of having a basis."""
+
+_LATER = ("where", "group")
+"""The columns that rows of earlier versions lack."""
 
 _NAMES = tuple(column.name for column in fields(FigureRow))
 NUMBERS = tuple(column.name for column in fields(FigureRow) if column.type == "float")
@@ -116,8 +130,9 @@ def tabulate_figures(result: Disclosure) -> tuple[FigureRow, ...]:
 
 
 def frame_figures(rows: Sequence[FigureRow]) -> pd.DataFrame:
-    """Return the long table as a frame."""
-    return pd.DataFrame([asdict(row) for row in rows], columns=list(_NAMES))
+    """Return the long table as a frame, with groups as text."""
+    records = [asdict(row) | {"group": ": ".join(row.group)} for row in rows]
+    return pd.DataFrame(records, columns=list(_NAMES))
 
 
 PLACES = "places"
@@ -135,12 +150,13 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
         entry, about, part = FIGURES.get(record["figure"]), record["about"], record["part"]
         if entry is None or (part != ANY_FILE if frame == "together" else not isinstance(part, int)):
             continue
-        place = entry.find_place(record["basis"])
+        place, group = entry.find_place(record["basis"]), record.get("group", ())
         is_own = frame == place.frame and place.about in {"", about}
-        if not is_own and frame not in entry.also:
+        if (not is_own and frame not in entry.also) or (frame == OF_GROUPS) != bool(group):
             continue
         label = None if is_own and place.about else entry.about or None
-        row = rows.setdefault((label and about, part), {} if label is None else {str(label): about})
+        of_row = dict(zip(_GROUP, group, strict=False)) | ({} if label is None else {str(label): about})
+        row = rows.setdefault((label and about, *group, part), of_row)
         row["synthesis"] = part
         for name in NUMBERS:
             column = getattr(place, name, f"{entry.name}_{name}")
@@ -151,7 +167,7 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
     places = figures.get(PLACES, {}).get(frame)
     if places is None:
         return list(rows.values())
-    return [{**row, PLACES: of_row} for row, of_row in zip(rows.values(), places, strict=True)]
+    return [{**row, PLACES: placed} for row, placed in zip(rows.values(), places, strict=True)]
 
 
 def tabulate_key_overlap(key_overlap: pd.DataFrame, files: int) -> tuple[FigureRow, ...]:
@@ -242,7 +258,8 @@ def _read_frame(
     """Yield a row for each row of a frame; none if the frame has not what is bounded."""
     if frame.empty or not _has_figure(place, frame):
         return
-    holdout = {} if is_stacked or basis == "people" else sizes.holdout
+    is_of_groups = place.frame == OF_GROUPS
+    holdout = {} if is_stacked or is_of_groups or basis == "people" else sizes.holdout
     of_figure = frame[frame.columns.intersection([*place.columns, "where", "basis"])]
     for row in of_figure.reset_index().to_dict("records"):
         about = place.about or (None if label is None else str(row[label]))
@@ -266,6 +283,7 @@ def _read_frame(
             holdout=holdout.get((about or WHOLE_KEY, part), math.nan),
             is_larger=sizes.count(part) > sizes.N_d,
             where=row.get("where", ""),
+            group=tuple(str(row[name]) for name in _GROUP) if is_of_groups else (),
         )
 
 

@@ -177,7 +177,8 @@ class Disclosure:
         as many records as there are of other people (`at_n`), theirs (`others`), the difference (`beyond`),
         its standard error (`se`), what chance adds to it (`by_chance`), and the part that is beyond chance
         (`beyond_chance`), all in the figure's own unit; NaN for none. `where` says by which columns people
-        are found. As JSON with `orient="records"`, rows follow docs/figures.schema.json.
+        are found, `group` of which people it is ("" for all).
+        As JSON with `orient="records"`, rows follow docs/figures.schema.json.
         """
         from disclosure_pipeline.evaluation.long_table import frame_figures, tabulate_figures
 

@@ -31,10 +31,10 @@ from disclosure_pipeline.policy.verdict import (
 from disclosure_pipeline.tables.messages import escape_markdown
 
 FRAMES = (
-    *("subgroups", "over_releases", "released_targets", "one_way", "two_way"),
+    *("over_releases", "released_targets", "one_way", "two_way"),
     *("control_identity", "control_attribute"),
 )
-"""The frames of groups, of each number of releases, of flags and of controls, beside the long table."""
+"""The frames of each number of releases, of flags and of controls, beside the long table."""
 
 _WITHHELD = "(too few records to name)"
 
@@ -126,10 +126,8 @@ def build_dossier(
     `measured`: the name of each measured source -> its hash.
     """
     measurement = build_measurement(result, gate.policy.smallest_count)
-    groups = [  # public if the gate's definition declares their names
-        {**row, "public": gate.declares_level(row["column"], row["group"])}
-        for row in measurement["figures"]["subgroups"]
-    ]
+    groups = dict.fromkeys(tuple(row["group"]) for row in measurement["figures"]["table"] if "group" in row)
+    declared = [list(group) for group in groups if gate.declares_level(*group)]
     return measurement | {
         "gate": gate.name,
         "candidate": candidate,
@@ -141,7 +139,7 @@ def build_dossier(
             *(_to_waiver_row(judgement.waiver) for judgement in judgements if judgement.waiver),
             *(_to_waiver_row(refused.waiver, refused.problem) for refused in refused_waivers),
         ],
-        "figures": measurement["figures"] | {"subgroups": groups},
+        "figures": measurement["figures"] | {"declared_groups": declared},
         "columns": gate.describe_columns(),
         "labels": gate.labels,
         "documentation": list_documentation(gate.documentation),
@@ -296,11 +294,15 @@ def _describe_waiver(waiver: Mapping[str, Any]) -> str:
 def _list_figures(question: Question, table: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the figures that answer a question, with the columns of the long table that they fill."""
     rows = [
-        {**row, "figure": f"{row['figure']} ({FIGURES[row['figure']].words.unit})"}
+        {
+            **row,
+            "figure": f"{row['figure']} ({FIGURES[row['figure']].words.unit})",
+            "group": ": ".join(row.get("group", ())),
+        }
         for row in table
         if row["figure"] in FIGURES and FIGURES[row["figure"]].question == question
     ]
-    names = [name for name in table[0] if name != "is_larger"]
+    names = [name for name in (*table[0], "group") if name != "is_larger"]
     filled = [name for name in names if any(row[name] not in {None, ""} for row in rows)]
     return [f"## {question.capitalize()}", to_markdown_table(rows, dict(zip(filled, filled, strict=True)))]
 

@@ -218,7 +218,7 @@ def judge_rows(clauses: Sequence[Clause], rows: Sequence[FigureRow], files: int)
 
 def list_expected(
     clause: Clause, rows: Sequence[FigureRow], files: int
-) -> list[tuple[str | None, Part, bool]]:
+) -> list[tuple[str | None, tuple[str, ...], Part, bool]]:
     """List the place of each row that a clause must have; `rows` are those of its figure.
 
     None can be expected if the catalogue does not know the figure, or if there are rows of more files.
@@ -235,9 +235,10 @@ def list_expected(
     elif files > 1 and entry.is_stacked and clause.over == "worst":
         parts.append(ALL_FILES)
     weights = (False, True) if clause.by_weight else (False,)
-    listed = list(product(clause.about or (None,), parts, weights))
+    everyone: tuple[str, ...] = ()
+    listed = list(product(clause.about or (None,), (everyone,), parts, weights))
     if clause.column in WAYS:  # by weight, and of further confidential tables, files alone are looked at
-        listed.append((clause.column, WITH_RELEASES, False))
+        listed.append((clause.column, everyone, WITH_RELEASES, False))
     return listed
 
 

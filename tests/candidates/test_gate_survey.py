@@ -78,7 +78,7 @@ class Arrived:
             "bases": {
                 (row["figure"], row["about"], row["part"], row["basis"]): row["value"]
                 for row in dossier["figures"]["table"]
-                if row["figure"] in {"repU", "DiSCO"}
+                if row["figure"] in {"repU", "DiSCO"} and "group" not in row
             },
             "population": [
                 view_frame(dossier["figures"], name) for name in ("population", "population_targets")

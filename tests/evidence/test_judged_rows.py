@@ -299,19 +299,22 @@ def test_no_sentence_of_the_public_page_states_a_rounded_share_as_a_figure() -> 
             assert re.search(r"at (most|least) $", sentence[: found.start()].lower()), sentence
 
 
-def subgroup(group: str, disclosed: float, others: float) -> dict[str, Any]:
-    return {
-        "column": "work", "group": group, "target": "income", "synthesis": 1, "records": 100, "public": True,
-        "DiSCO": disclosed, "DiSCO_others": others, "DiSCO_beyond": disclosed - others,
-        "DiSCO_beyond_se": 2.0, "lift": 1.0,
-    }  # fmt: skip
+def of_groups(*groups: tuple[str, float, float], se: float = 2.0) -> dict[str, Any]:
+    """The dossier with the groups of `work`: level, DiSCO, DiSCO_others."""
+    content = dossier(PEOPLE)
+    table = content["figures"]["table"] = [row for row in content["figures"]["table"] if "group" not in row]
+    for level, disclosed, others in groups:
+        row = FigureRow("DiSCO", "income", 1, value=disclosed, others=others, group=("work", level))
+        row = replace(row, beyond=disclosed - others, se=se if level == "student" else 2.0)
+        size = FigureRow("records", "income", 1, value=100.0, group=row.group)
+        table += [row.to_record(), size.to_record()]
+        content["figures"]["declared_groups"].append(list(row.group))
+    return content
 
 
 @pytest.mark.parametrize("is_public", [False, True])
 def test_the_most_exposed_group_is_the_one_farthest_beyond_others(is_public: bool) -> None:
-    content = dossier(PEOPLE)
-    groups = [subgroup("student", 80.0, 78.0), subgroup("retired", 64.5, 47.3), subgroup("other", 9.0, 12.0)]
-    content["figures"]["subgroups"] = groups
+    content = of_groups(("student", 80.0, 78.0), ("retired", 64.5, 47.3), ("other", 9.0, 12.0))
     content = make_publishable(content) if is_public else content
     shown = show_subgroups(content)
     assert shown is not None
@@ -320,10 +323,7 @@ def test_the_most_exposed_group_is_the_one_farthest_beyond_others(is_public: boo
 
 
 def test_the_most_exposed_group_is_not_a_small_one_by_chance() -> None:
-    content = dossier(PEOPLE)
-    by_chance = subgroup("student", 60.0, 30.0) | {"DiSCO_beyond_se": 12.0}
-    content["figures"]["subgroups"] = [by_chance, subgroup("retired", 64.5, 47.3)]
-    shown = show_subgroups(content)
+    shown = show_subgroups(of_groups(("student", 60.0, 30.0), ("retired", 64.5, 47.3), se=12.0))
     assert shown is not None and shown.title.startswith("Most exposed are people with work: retired")
 
 
@@ -339,9 +339,7 @@ def test_claims_that_are_mostly_wrong_are_said_to_be() -> None:
 
 
 def test_no_group_is_called_exposed_that_others_records_expose_as_much() -> None:
-    content = dossier(PEOPLE)
-    content["figures"]["subgroups"] = [subgroup("student", 80.0, 81.0), subgroup("retired", 10.0, 12.0)]
-    shown = show_subgroups(content)
+    shown = show_subgroups(of_groups(("student", 80.0, 81.0), ("retired", 10.0, 12.0)))
     assert shown is not None and shown.title.startswith("No group is more exposed")
 
 
@@ -363,7 +361,7 @@ def test_a_row_equals_its_copy_where_figures_are_missing() -> None:
 def test_the_views_of_the_long_table_are_the_frames(records: tuple[int, ...]) -> None:
     _, result = measure(records)
     figures, compared = dossier(*records)["figures"], 0
-    for name in ("partial_copies", "guards", "columns_apart"):
+    for name in ("partial_copies", "guards", "columns_apart", "subgroups"):
         rows = [row for row in view_frame(figures, name) if row.get("columns") != ALL_COLUMNS]
         expected = json.loads(json.dumps(to_rows(result.frame(name))))
         for row, of_frame in zip(rows, expected, strict=True):

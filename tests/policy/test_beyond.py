@@ -52,7 +52,7 @@ def test_it_is_broken_only_beyond_chance(
     result: Disclosure, errors: float, outcome: str, value: float | None
 ) -> None:
     """Once in 10,000 for two targets is 3.9 errors away; what is strict knows no errors."""
-    alone = replace(result, N_s=result.N_s[:1], stacked=None)
+    alone = replace(result, N_s=result.N_s[:1], stacked=None, subgroups=result.subgroups.head(0))
     identity = alone.identity.head(1).assign(unique_hits_beyond=5.0, unique_hits_beyond_se=errors)
     attribute = alone.attribute.xs(1, level="synthesis", drop_level=False).assign(
         DiSCO_beyond=5.0, DiSCO=16.0, DiSCO_chance=10.0, DiSCO_beyond_se=errors

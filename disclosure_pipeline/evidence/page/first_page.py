@@ -133,7 +133,11 @@ def label_columns(content: Content) -> Content:
         entry, about = FIGURES.get(row["figure"]), row["about"]
         if entry is not None and entry.about in names:
             about = (sets | labels).get(about, about)
-        return {**row, "about": about, "where": name_quoted(row["where"], content)}
+        labelled = {**row, "about": about, "where": name_quoted(row["where"], content)}
+        if "group" in row:
+            column, level = row["group"]
+            labelled["group"] = [labels.get(column, column), level]
+        return labelled
 
     def label_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         labelled: dict[str, Any] = {}

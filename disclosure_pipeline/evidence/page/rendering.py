@@ -74,6 +74,7 @@ _ORDERED = {
     "attribute": ("DiSCO", "DiSCO_beyond", BEYOND_BOTH),
     "partial_copies": ("people_copied", "people_copied_beyond"),
     "columns_apart": ("TVD", FARTHEST),
+    "subgroups": (BEYOND_OTHERS,),
 }
 
 
@@ -193,8 +194,17 @@ def _round_figures(row: FigureRow, rounding: _Rounding) -> FigureRow:
 
 
 def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any]:
-    rows = [FigureRow.from_record(record | {"where": ""}) for record in figures["table"]]
-    pairs = [(row.value, _round_figures(row, rounding)) for row in rows]
+    declared = [(), *map(tuple, figures.get("declared_groups", ()))]
+    exact = [row for row in figures["table"] if tuple(row.get("group", ())) in declared]
+    rows = [FigureRow.from_record(record | {"where": ""}) for record in exact]
+    sizes = {row.place: int(row.value) for row in rows if row.figure == "records"}
+    pairs = [
+        (
+            row.value,
+            _round_of_group(row, sizes[row.place], rounding) if row.group else _round_figures(row, rounding),
+        )
+        for row in rows
+    ]
     return {
         **{name: figures[name] for name in ("keys", "targets", "N_s", "within") if name in figures},
         "N_d": round_records(figures["N_d"], rounding.smallest),
@@ -202,8 +212,7 @@ def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any
         "table": [
             row.to_record() for value, row in pairs if math.isfinite(row.value) == math.isfinite(value)
         ],
-        PLACES: {name: place_rows(view_frame(figures, name), by) for name, by in _ORDERED.items()},
-        "subgroups": _round_groups(figures.get("subgroups", []), rounding.smallest),
+        PLACES: {name: place_rows(view_frame({"table": exact}, name), by) for name, by in _ORDERED.items()},
         "over_releases": [
             {"releases_gone": row["releases_gone"]} for row in figures.get("over_releases", ())
         ],
@@ -211,22 +220,15 @@ def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any
     }
 
 
-def _round_groups(rows: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
-    """Return the groups with public names, with shares rounded by their own number of records."""
-    public = [row for row in rows if row.get("public") is True]
-    return [
-        {
-            PLACES: places,
-            **{name: row[name] for name in ("column", "group", "target", "synthesis", "public")},
-            "records": round_records(row["records"], smallest),
-            **{
-                name: round_share(row[name], row["records"], smallest)
-                for name in ("DiSCO", "DiSCO_others")
-                if row[name] is not None
-            },
-        }
-        for row, places in zip(public, place_rows(public, [BEYOND_OTHERS]), strict=True)
-    ]
+def _round_of_group(row: FigureRow, records: int, rounding: _Rounding) -> FigureRow:
+    """Round shares by the number of records of the row's own group, and withhold the rest."""
+    numbers: dict[str, Any] = dict.fromkeys(NUMBERS, math.nan)
+    if row.figure == "records":
+        numbers["value"] = float(round_records(records, rounding.smallest))
+    for name in ("value", "others") if row.figure == "DiSCO" else ():
+        if math.isfinite(share := getattr(row, name)):
+            numbers[name] = round_share(share, records, rounding.smallest)
+    return replace(row, **numbers)
 
 
 PAGE = "dossier.html"

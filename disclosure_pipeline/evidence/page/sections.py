@@ -186,7 +186,7 @@ _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \
 
 def show_subgroups(content: Mapping[str, Any]) -> Chart | None:
     """Draw the groups most exposed beyond other people's records, the most exposed first, or return None."""
-    rows = [row for row in content["figures"].get("subgroups", []) if row.get("DiSCO") is not None]
+    rows = [row for row in view_frame(content["figures"], "subgroups") if row.get("DiSCO") is not None]
     if not rows:
         return None
     worst: dict[str, Mapping[str, Any]] = {}
