@@ -158,12 +158,12 @@ class _Search:
         others = boxed.count_others(_at(sets, place))
         told_apart = [n for n, Y in enumerate(others) if np.count_nonzero(Y == 0) >= fewest_alone * people]
         chosen = [sets[n] for n in told_apart]
-        shown = boxed.counters[SD].count(_at(chosen, place))
+        shown = boxed.counters[SD].find_shown(_at(chosen, place))
         coverage = self._find_coverage(chosen, place)
         counted = []
-        for n, records, covered in zip(told_apart, shown, coverage, strict=True):
+        for n, is_shown, covered in zip(told_apart, shown, coverage, strict=True):
             by_columns = boxed.find_by_columns(sets[n], place, others[n] == 0)
-            counts = BoxCounts(others[n], records > 0, by_columns, np.zeros(people))
+            counts = BoxCounts(others[n], is_shown, by_columns, np.zeros(people))
             counted.append((sets[n], counts, covered))
         return counted
 

@@ -104,10 +104,14 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
             assert find_beyond_fresh(counts, tables.sizes) == figures.found
             [by_bits] = people.count_others([[(k, place) for k in columns]])
             assert by_bits.tolist() == list(others)
-            of_set = [(k, place) for k in columns]
+            # Sets that begin alike, one after the other: longer ones and shorter ones.
+            sets = [[(k, place) for k in columns[:end]] for end in (2, len(columns), 1, 2)]
+            sets += [[(k, place) for k in columns[1:]], [(k, 0) for k in columns]]
             for number, counter in enumerate(people.counters):
-                by_sorting = count_in_boxes(people.boxes, number, of_set)
-                assert by_sorting.tolist() == counter.count([of_set])[0].tolist()
+                by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
+                assert [counts.tolist() for counts in counter.count(sets)] == by_sorting
+                shown = [[count > 0 for count in of_set] for of_set in by_sorting]
+                assert [of_set.tolist() for of_set in counter.find_shown(sets)] == shown
 
 
 def box_columns(gt: pd.DataFrame, sd: pd.DataFrame) -> list[Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.memory.boxes import Boxes, count_in_boxes
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, Mask
 
 Bits = npt.NDArray[np.uint64]  # shape: people, records / 64
 
@@ -40,9 +39,19 @@ class BoxCounter:
 
         Sets that begin alike are counted faster one after the other.
         """
-        if len(self.boxes.columns[0].codes[self.table]) > MOST_RECORDS:
+        if self._is_sorted:
             return [count_in_boxes(self.boxes, self.table, one) for one in sets]
-        return [count for some in self._split(sets) for count in self._count(some)]
+        return [count for some in self._split(sets) for count in self._read(some, _count_ones)]
+
+    def find_shown(self, sets: Sequence[BoxSet]) -> list[Mask]:
+        """Return in whose box there is a record, on each set: faster than to count them."""
+        if self._is_sorted:
+            return [count > 0 for count in self.count(sets)]
+        return [shown > 0 for some in self._split(sets) for shown in self._read(some, _has_ones)]
+
+    @property
+    def _is_sorted(self) -> bool:
+        return len(self.boxes.columns[0].codes[self.table]) > MOST_RECORDS
 
     def _split(self, sets: Sequence[BoxSet]) -> Iterator[list[BoxSet]]:
         """Yield the sets in order, as many at a time as have few columns whose bits are not kept."""
@@ -56,20 +65,25 @@ class BoxCounter:
             some.append(one)
         yield some
 
-    def _count(self, sets: Sequence[BoxSet]) -> Iterable[IntArray]:
-        counts = np.empty((len(sets), self.boxes.people), dtype=np.int64)
-        bits_of = {
-            pair: self._find_bits(*pair) for pair in dict.fromkeys(pair for one in sets for pair in one)
-        }
+    def _read(self, sets: Sequence[BoxSet], read: Callable[[Bits], IntArray | Mask]) -> Iterable[IntArray]:
+        """Return what is read of the bits of each set: the records that are in the box in all its columns."""
+        results = np.empty((len(sets), self.boxes.people), dtype=np.int64)
+        bits_of = {pair: self._find_bits(*pair) for pair in {pair for one in sets for pair in one}}
         for start in range(0, self.boxes.people, _PEOPLE_AT_A_TIME):
             people = slice(start, start + _PEOPLE_AT_A_TIME)
-            begun: BoxSet = ()
-            for one, count in zip(sets, counts, strict=True):
-                *first, last = (bits_of[pair][people] for pair in one)
-                if first and list(begun) != list(one[:-1]):
-                    begun, begin = one[:-1], reduce(np.bitwise_and, first)
-                count[people] = _count_ones(begin & last if first else last)
-        return counts
+            begun: list[tuple[int, int]] = []
+            joined: list[Bits] = []
+            for one, result in zip(sets, results, strict=True):
+                both = list(zip(begun, one[:-1], strict=False))
+                same = next((i for i, (old, new) in enumerate(both) if old != new), len(both))
+                del begun[same:], joined[same:]
+                for pair in one[same:]:
+                    bits = bits_of[pair][people]
+                    joined.append(joined[-1] & bits if joined else bits)
+                result[people] = read(joined[-1])
+                begun[:] = one[:-1]
+                del joined[len(begun) :]
+        return results
 
     def forget(self) -> None:
         """Make room for the bits of another tolerance; those of equal values, as of categories, stay."""
@@ -107,3 +121,9 @@ def _count_ones(bits: Bits) -> IntArray:
         ones = _ONES_OF_TWO_BYTES[bits.view(np.uint16)]
     counts: IntArray = np.einsum("ij->i", ones, dtype=np.uint32)  # faster than sum()
     return counts
+
+
+def _has_ones(bits: Bits) -> Mask:
+    """Return which rows have ones."""
+    has_ones: Mask = np.bitwise_or.reduce(bits, axis=1) > 0
+    return has_ones
