@@ -15,6 +15,7 @@ from reference import found as reference
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import box_sets
+from disclosure_pipeline.counting.memory.box_sets import BoxSet
 from disclosure_pipeline.counting.memory.boxes import count_in_boxes
 from disclosure_pipeline.counting.opening import open_tables, read_shared_columns
 from disclosure_pipeline.demo.population import population
@@ -105,13 +106,13 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
             [by_bits] = people.count_others([[(k, place) for k in columns]])
             assert by_bits.tolist() == list(others)
             # Sets that begin alike, one after the other: longer ones and shorter ones.
-            sets = [[(k, place) for k in columns[:end]] for end in (2, len(columns), 1, 2)]
+            sets: list[BoxSet] = [[(k, place) for k in columns[:end]] for end in (2, len(columns), 1, 2)]
             sets += [[(k, place) for k in columns[1:]], [(k, 0) for k in columns]]
             for number, counter in enumerate(people.counters):
                 by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
                 assert [counts.tolist() for counts in counter.count(sets)] == by_sorting
-                shown = [[count > 0 for count in of_set] for of_set in by_sorting]
-                assert [of_set.tolist() for of_set in counter.find_shown(sets)] == shown
+                with_one = [[count > 0 for count in counts] for counts in by_sorting]
+                assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
 
 
 def box_columns(gt: pd.DataFrame, sd: pd.DataFrame) -> list[Any]:
