@@ -215,6 +215,8 @@ _SHOWN_COLUMNS: tuple[tuple[str, str, str, Question, About, Public | None], ...]
     ("DiS", "attribute", "", "learned", "target", "unit"),
     ("DiSCO_excess", "attribute", "", "learned", "target", "unit"),
     ("DiSCO_population", "population_targets", "", "learned", "target", "unit"),
+    ("people_in_releases", "over_releases", "people_in_releases_expected", "copied", "", None),
+    ("releases_gone", "over_releases", "", "trusted", "", "exact"),
     ("records", "subgroups", "", "learned", "target", "unit"),
     ("lift", "subgroups", "", "learned", "target", None),
     ("agreed", "together", "", "learned", "target", None),

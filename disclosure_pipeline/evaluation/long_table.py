@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, Place
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.measures.words import SYNTHETIC, Basis
@@ -37,7 +38,7 @@ FOUND_OF_CONFIDENTIAL = "confidential_found"
 """The frame of the people of further confidential tables who are found."""
 
 OVER_RELEASES = ("over_releases", "released_targets", "released_found")
-"""The frames of figures of all releases together; the last row includes the candidate."""
+"""The frames of figures of the first releases together; the last row includes the candidate."""
 
 OF_GROUPS = "subgroups"
 """The frame of figures of groups of people; its index begins with `_GROUP`."""
@@ -142,13 +143,14 @@ PLACES = "places"
 def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
     """Return the rows of the long table of a dossier's `figures` as a frame of the library, by its names.
 
-    Each has the `synthesis`, what it is about, and the columns of the frame that the catalogue has;
-    `<figure>_holdout` is the figure of a holdout. In the edition for publication, `PLACES` orders them.
+    Each has the `synthesis` (or the `releases` that it is of), what it is about, and the columns of the frame
+    that the catalogue has; `<figure>_holdout` is the figure of a holdout. In the edition for publication,
+    `PLACES` orders them.
     """
     rows: dict[Any, dict[str, Any]] = {}
     for record in figures["table"]:
         entry, about, part = FIGURES.get(record["figure"]), record["about"], record["part"]
-        if entry is None or (part != ANY_FILE if frame == "together" else not isinstance(part, int)):
+        if entry is None or not _has_part(frame, part):
             continue
         place, group = entry.find_place(record["basis"]), record.get("group", ())
         is_own = frame == place.frame and place.about in {"", about}
@@ -157,7 +159,7 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
         label = None if is_own and place.about else entry.about or None
         of_row = dict(zip(_GROUP, group, strict=False)) | ({} if label is None else {str(label): about})
         row = rows.setdefault((label and about, *group, part), of_row)
-        row["synthesis"] = part
+        row["releases" if frame in OVER_RELEASES else "synthesis"] = part
         for name in NUMBERS:
             column = getattr(place, name, f"{entry.name}_{name}")
             if column and isinstance(column, str):
@@ -238,9 +240,6 @@ def _read_place(
     if place.frame == "key_overlap":
         is_whole = frame.index.get_level_values("key") == WHOLE_KEY
         frame = frame[is_whole == (entry.about == "")]
-    if place.frame in OVER_RELEASES:
-        releases = frame.index.get_level_values("releases")
-        frame = frame[releases == releases.max()]
     label = None if place.about else entry.about or None
     yield from _read_frame(entry, place, frame, label, sizes, basis, is_stacked=is_stacked)
 
@@ -260,18 +259,22 @@ def _read_frame(
         return
     is_of_groups = place.frame == OF_GROUPS
     holdout = {} if is_stacked or is_of_groups or basis == "people" else sizes.holdout
+    last = frame.index.get_level_values("releases").max() if place.frame in OVER_RELEASES else None
     of_figure = frame[frame.columns.intersection([*place.columns, "where", "basis"])]
     for row in of_figure.reset_index().to_dict("records"):
         about = place.about or (None if label is None else str(row[label]))
         if label == CONFIDENTIAL and entry.about == "way":
             about = name_way(row["way"], str(about))
-        part = _name_part(place.frame, row, is_stacked=is_stacked)
+        part = _name_part(place.frame, row, last, is_stacked=is_stacked)
+        value = _read_value(place, row)
+        if last not in {None, row.get("releases")} and math.isnan(value):
+            continue
         yield FigureRow(
             entry.name,
             about,
             part,
             row.get("basis", basis),
-            value=_read_value(place, row),
+            value=value,
             at_n=_read_at_n(place, row),
             others=_read_others(place, row),
             beyond=_read(row, place.beyond),
@@ -297,11 +300,19 @@ def _has_figure(place: Place, frame: pd.DataFrame) -> bool:
     return any(column in frame.columns for column in columns)
 
 
-def _name_part(frame: str, row: Mapping[Any, Any], *, is_stacked: bool) -> Part:
+def _has_part(frame: str, part: Part) -> bool:
+    """Return True if a frame of the library has rows of a part."""
+    if frame in OVER_RELEASES:
+        return part not in {ALL_FILES, ANY_FILE} and isinstance(part, str)
+    return part == ANY_FILE if frame == "together" else isinstance(part, int)
+
+
+def _name_part(frame: str, row: Mapping[Any, Any], last: Any, *, is_stacked: bool) -> Part:
+    """Return the part that a row is of; `last`: the number of releases together with the candidate."""
     if is_stacked:
         return ALL_FILES
     if frame in OVER_RELEASES:
-        return WITH_RELEASES
+        return WITH_RELEASES if row["releases"] == last else write_count(row["releases"], "release")
     return ANY_FILE if frame == "together" else int(row["synthesis"])
 
 

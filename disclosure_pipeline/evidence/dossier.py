@@ -30,11 +30,8 @@ from disclosure_pipeline.policy.verdict import (
 )
 from disclosure_pipeline.tables.messages import escape_markdown
 
-FRAMES = (
-    *("over_releases", "released_targets", "one_way", "two_way"),
-    *("control_identity", "control_attribute"),
-)
-"""The frames of each number of releases, of flags and of controls, beside the long table."""
+FRAMES = ("one_way", "two_way", "control_identity", "control_attribute")
+"""The frames of flags and of controls, beside the long table."""
 
 _WITHHELD = "(too few records to name)"
 

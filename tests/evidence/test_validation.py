@@ -175,7 +175,7 @@ def test_every_row_is_needed(three: tuple[Gate, dp.Disclosure]) -> None:
                 clause
                 for clause in clauses
                 if clause.figure == row.figure and (row.about in clause.about or not clause.about)
-                if row.basis == "records" and not row.group
+                if row.basis == "records" and not row.group and row.part != "1 release"
             }
             assert lost == about, row
         needed += [place] if about else []

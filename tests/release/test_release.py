@@ -75,8 +75,6 @@ def forge(content: Any) -> None:
     content["decision"] = "approved"
     for clause in content["clauses"]:
         clause |= {"outcome": "kept", "value": 0.0}
-    for row in content["figures"]["over_releases"]:
-        row.update({name: 0.0 for name in row if name not in {"synthesis", "releases"}})
     for row in content["figures"]["table"]:
         if "overlap" not in row["figure"]:
             row.update({name: 0.0 for name, value in row.items() if isinstance(value, float)})

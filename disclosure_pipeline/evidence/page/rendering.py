@@ -213,9 +213,6 @@ def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any
             row.to_record() for value, row in pairs if math.isfinite(row.value) == math.isfinite(value)
         ],
         PLACES: {name: place_rows(view_frame({"table": exact}, name), by) for name, by in _ORDERED.items()},
-        "over_releases": [
-            {"releases_gone": row["releases_gone"]} for row in figures.get("over_releases", ())
-        ],
         "one_way": [],
     }
 
@@ -292,7 +289,8 @@ def render_page(
             copies=sections.show_copies(shown),
             growth=None if is_public else sections.show_growth(shown),
             releases_gone=max(
-                (row["releases_gone"] for row in shown["figures"].get("over_releases", ())), default=0
+                (int(row.get("releases_gone") or 0) for row in view_frame(shown["figures"], "over_releases")),
+                default=0,
             ),
             copies_sentences=sections.describe_copies(shown),
             utility=sections.show_utility(shown),

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from disclosure_pipeline.errors import choose_form, write_count
-from disclosure_pipeline.evaluation.long_table import view_frame
+from disclosure_pipeline.evaluation.long_table import WITH_RELEASES, view_frame
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     BEYOND_BOTH,
@@ -103,8 +103,10 @@ def show_growth(content: Content) -> Chart | None:
     """
     figures = content["figures"]
     rows = [
-        {**row, "after": f"{row['releases']} release{'s' * (row['releases'] > 1)}"}
-        for row in figures.get("over_releases", ())
+        {**row, "after": row["releases"]}
+        for row in sorted(
+            view_frame(figures, "over_releases"), key=lambda row: row["releases"] == WITH_RELEASES
+        )
     ]
     if len(rows) <= 1:
         return None
@@ -112,7 +114,9 @@ def show_growth(content: Content) -> Chart | None:
     marks = {"people_in_releases": charts.SYNTHETIC, "people_in_releases_expected": charts.OTHERS}
     words = {name: require_words(name, "over_releases") for name in marks}
     any_words = require_words("any", "released_targets")
-    disclosed = {(row["target"], row["releases"]): row["any"] for row in figures["released_targets"]}
+    disclosed = {
+        (row["target"], row["releases"]): row["any"] for row in view_frame(figures, "released_targets")
+    }
     before, now = (rows[place]["people_in_releases"] for place in (-2, -1))
     return draw_frame(
         f"Found in the releases: {before:.1f} % of the people, {now:.1f} % with the candidate",
