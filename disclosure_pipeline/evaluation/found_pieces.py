@@ -96,7 +96,7 @@ def _list_sets(boxed: BoxedPeople, first: Iterable[Set], rng: np.random.Generato
     drawn = rng.permutation(len(triples))[: min(_MOST_TRIPLES, max(most - len(sets), 0))]
     # Few columns with few levels tell nobody apart.
     large = {tuple(sorted(rng.permutation(columns)[:_LARGEST].tolist())) for _ in range(_LARGE_SETS)}
-    levels = [np.count_nonzero(column.counts[GT]) for column in tables.columns]
+    levels = [int(np.count_nonzero(column.counts[GT])) for column in tables.columns]
     people_alone = _HARDLY_ANYBODY * tables.sizes.N_d / tables.records_per_unit
     return sorted(
         one

@@ -154,7 +154,7 @@ def test_figures_that_were_never_recorded_are_none(tmp_path: Path) -> None:
 def test_other_candidates_stand_on_a_page_where_their_dossiers_can(tmp_path: Path) -> None:
     """The one of the page itself does not, nor what an earlier version wrote, nor what is damaged."""
     gate = folders(tmp_path, 2)
-    whole = {"decision": "refused", "clauses": [], "figures": {"guards": {}, "attribute": {}}}
+    whole = {"decision": "refused", "clauses": [], "figures": {"table": []}}
     contents = {
         "own": json.dumps({"candidate": "own"} | whole),
         "other": json.dumps({"candidate": "other"} | whole),

@@ -269,7 +269,7 @@ FOLDERS: dict[str, Make] = {
     "no suffix": held("notes", b"x"),
     "a manifest": held("manifest.json", b"{}"),
     "a name with a blank": held("a b.csv", b"x"),
-    "a zip file": held("2.zip", archive(OUT)),
+    "a zip file of a table that is called like one outside": held("2.zip", archive(OUT)),
     "a packed tar file": held("2.tar.gz", tar(OUT)),
     "a zip file that is called a table": held("2.csv", archive(OUT)),
     "a tar file that is called a table": held("2.csv.gz", tar(OUT)),

@@ -169,7 +169,7 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
         "undetermined",
         ["share their age with the other table", "is needed"],
     ),
-    a_control_that_fails: (HONEST, "undetermined", ["hecks of the measurement itself"]),
+    a_control_that_fails: (HONEST, "undetermined", ["ontrols of the measurement that fail"]),
     no_ground_truth: (HONEST, "undetermined", ["The ground truth is not at the location"]),
     another_ground_truth: (HONEST, "undetermined", ["The ground truth differs from the recorded one"]),
     a_ground_truth_that_breaks_its_contract: (None, "undetermined", ["age"]),
