@@ -462,6 +462,7 @@ def count_combinations(
     records: Records,
     key_bit: np.uint64,
     masks: Records,
+    most: int,
     slots: Records,
     codes: Records,
     cells: Records,
@@ -475,8 +476,9 @@ def count_combinations(
     and s records. Those of more are written to `large` (shape: masks, enough of them), d in the lower half of
     a number and s in the upper; `found` has their numbers, 0 at first.
 
-    The combinations of a key are found by hashing: each has a slot with its code and its cell. `codes` and
-    `cells`, which are 0 at first and at the end, have eight slots a record, `slots` lists those in use.
+    The combinations of a key, at most `most`, are found by hashing: each has a slot with its code and its
+    cell. `codes` and `cells`, which are 0 at first and at the end, have eight slots for each of so many, or
+    for each record, `slots` lists those in use.
     """
     table_bit = key_bit - _ONE
     begin = 0
@@ -490,7 +492,7 @@ def count_combinations(
             begin = end
             continue
         bits = _ONE
-        while (end - begin) >> bits:
+        while min(end - begin, most) >> bits:
             bits += _ONE
         shift, last = np.uint64(62) - bits, (np.uint64(4) << bits) - _ONE
         for i in range(len(masks)):

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from math import prod
 
 import numpy as np
 import numpy.typing as npt
@@ -277,19 +278,22 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
     ]
     some = [every, *(every - field for field in fields)][-len(left_out) :]
     masks, key_bit = np.array(some, dtype=np.uint64), np.uint64(packing.key_bit)
+    most = prod(target.column.size for target in packing.targets)  # combinations of a key
     dealt = DealtRecords.from_job(job, packing)
     waiting = list[Codes]()
 
     def count(in_range: IntArray, table: int, number: int) -> tuple[IntArray, list[IntArray]]:
         largest, looks = int(in_range.max()), np.zeros((len(masks), loops.FEW, loops.FEW), dtype=np.int64)
-        with _take(waiting, partial(np.zeros, 19 * largest, dtype=np.uint64)) as room:
-            read, spare, slots, codes, cells = np.split(room, np.array([1, 2, 3, 11]) * largest)
+        distinct = min(largest, most)
+        sizes = [largest, largest, distinct, 8 * distinct, 8 * distinct]
+        with _take(waiting, partial(np.zeros, sum(sizes), dtype=np.uint64)) as room:
+            read, spare, slots, codes, cells = np.split(room, np.cumsum(sizes[:-1]))
             records = read[: in_range[number]]
             dealt.read(number, table, records)
             records = loops.sort_by_key(records, spare[: len(records)], key_bit)
             large = np.empty((len(masks), len(records) // loops.FEW), dtype=np.uint64)
             found = np.zeros(len(masks), dtype=np.int64)
-            loops.count_combinations(records, key_bit, masks, slots, codes, cells, looks, large, found)
+            loops.count_combinations(records, key_bit, masks, most, slots, codes, cells, looks, large, found)
         of_masks = zip(large, found, strict=True)
         return looks, [of_mask[:number].astype(np.int64) for of_mask, number in of_masks]
 
