@@ -97,11 +97,7 @@ class Cells:
         if self.left_out is not None:
             for i, synthesis in enumerate(self.syntheses):
                 in_GT, in_SD = self._alone(i).tolist()
-                copies = (
-                    copy_counts(self.counts[0], self.counts[1 + i], (in_GT, in_SD))
-                    if isinstance(self.n, int)
-                    else select_copies(self._count_keys(i))
-                )
+                copies = copy_counts(self.counts[0], self.counts[1 + i], (in_GT, in_SD), self.n)
                 yield (_WITHOUT, self.left_out, synthesis), copies
             return
         together = request.together and len(self.syntheses) == len(request.keys[0].counts) - 1

@@ -200,10 +200,12 @@ class Copies:
     unique_copies_beyond_se: float = described(standard_error_of("unique_copies_beyond"))
 
 
-def copy_counts(d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
-    """Count from the GT and SD records with each combination; `single`: see `PeopleCounts`."""
-    people = PeopleCounts.from_combinations(d, s, single)
-    return CopyCounts(int((s * (d > 0)).sum()), hit_counts(d, s), people)
+def copy_counts(
+    d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0), keys: IntArray | int = 1
+) -> CopyCounts:
+    """Count from the GT and SD records with each combination; `single`, `keys`: see `PeopleCounts`."""
+    people = PeopleCounts.from_combinations(d, s, single, keys)
+    return CopyCounts(int((s * (d > 0) * keys).sum()), hit_counts(d, s, keys), people)
 
 
 def copies(counts: CopyCounts, sizes: Sizes, apart: float, records_per_unit: float = 1) -> Copies:

@@ -58,18 +58,20 @@ class PeopleCounts:
         return PeopleCounts(alone, self.pairs / records_per_unit, found, alone_in_SD)
 
     @classmethod
-    def from_combinations(cls, d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0)) -> PeopleCounts:
-        """Count from the GT and SD records with each combination.
+    def from_combinations(
+        cls, d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0), keys: IntArray | int = 1
+    ) -> PeopleCounts:
+        """Count from the GT and SD records with each combination; an entry can stand for several `keys`.
 
         `single`: numbers of further combinations that exactly one GT record, or one SD record, has and the
         other table lacks.
         """
         alone = d == 1
         return cls(
-            int(np.count_nonzero(alone)) + single[0],
-            int(np.count_nonzero(d == 2)),  # noqa: PLR2004 (a pair)
-            int(np.count_nonzero(alone & (s > 0))),
-            int(np.count_nonzero(s == 1)) + single[1],
+            int((alone * keys).sum()) + single[0],
+            int(((d == 2) * keys).sum()),  # noqa: PLR2004 (a pair)
+            int(((alone & (s > 0)) * keys).sum()),
+            int(((s == 1) * keys).sum()) + single[1],
         )
 
 

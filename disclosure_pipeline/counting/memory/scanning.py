@@ -298,7 +298,8 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
         return looks, [of_mask[:number].astype(np.int64) for of_mask, number in of_masks]
 
     for table, synthesis in enumerate(syntheses, start=1):
-        tasks = [partial(count, dealt.count(table), table, number) for number in range(dealt.ranges)]
+        in_range = dealt.count(table)
+        tasks = [partial(count, in_range, table, number) for number in range(dealt.ranges)]
         counted = run_in_threads(tasks, job.threads, job.report("Comparing records without a column"))
         waiting.clear()
         for i, place in enumerate(left_out):
