@@ -206,7 +206,7 @@ def test_measures_do_not_know_where_counts_come_from() -> None:
         for imported in imports()
         if imported.room == "measures"
         and imported.module.startswith(PACKAGE)
-        and ".measures." not in imported.module
+        and ".measures." not in f"{imported.module}."
     ]
 
 

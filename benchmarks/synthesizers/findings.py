@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
+from disclosure_pipeline.measures.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.measures.found import NEARLY, WAYS, WHOLE
 from synthesizers.candidates import CONTROLS, SYNTHESIZERS
 from synthesizers.results import FAILED

@@ -14,10 +14,10 @@ import yaml
 
 from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.counting.opening import find_engine
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, write_definition

@@ -46,12 +46,12 @@ from disclosure_pipeline.evaluation.record_sets import (
     read_records,
 )
 from disclosure_pipeline.evaluation.releases import add_first_release
-from disclosure_pipeline.evaluation.resemblance import LeastShared
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import withhold_rare_levels
 from disclosure_pipeline.families.prediction import measure_prediction
 from disclosure_pipeline.families.protection import measure_protection
 from disclosure_pipeline.measures.found import USUAL_BOUNDS
+from disclosure_pipeline.measures.resemblance import LeastShared
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.runtime.files import read_json, write_json
 from disclosure_pipeline.runtime.progress import report_progress

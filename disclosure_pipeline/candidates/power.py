@@ -29,7 +29,6 @@ from disclosure_pipeline.candidates.measuring import (
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import InputError, StoreError, write_count
-from disclosure_pipeline.evaluation.frame_words import LIMITS
 from disclosure_pipeline.evaluation.power import (
     COPIES,
     DILUTED,
@@ -39,6 +38,7 @@ from disclosure_pipeline.evaluation.power import (
     SHARES,
     GatePower,
 )
+from disclosure_pipeline.measures.found import LIMITS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import describe_table, list_problems, read_gate
 from disclosure_pipeline.policy.verdict import decide, judge

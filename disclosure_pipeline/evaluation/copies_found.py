@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
+from disclosure_pipeline.measures.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.measures.found import ALL_BUT_ONE, WAYS, WHOLE
 from disclosure_pipeline.measures.words import SYNTHETIC
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, table_names

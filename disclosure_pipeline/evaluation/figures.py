@@ -19,24 +19,23 @@ from disclosure_pipeline.evaluation.frames import (
     to_row,
 )
 from disclosure_pipeline.evaluation.resemblance import (
-    LEAST_SHARED,
-    LeastShared,
     compare_column,
     find_whole_key_doubts,
     whole_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.attribute import Identity, attribute, cap_measures, identity
+from disclosure_pipeline.measures.attribute import Identity, attribute, identity
 from disclosure_pipeline.measures.band_counts import BandCounts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines
+from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
-from disclosure_pipeline.measures.resemblance import Overlap
+from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared, Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, TogetherTargetCounts, together
 from disclosure_pipeline.measures.totals import APART_SCALE

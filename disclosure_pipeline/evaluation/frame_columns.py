@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
-from disclosure_pipeline.measures.attribute import CAP, Attribute, Identity, Individual
+from disclosure_pipeline.measures.attribute import Attribute, Identity, Individual
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
+from disclosure_pipeline.measures.cap import CAP
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
@@ -20,7 +22,7 @@ from disclosure_pipeline.measures.contributions import (
     TARGET_FIGURES,
 )
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
-from disclosure_pipeline.measures.found import Found
+from disclosure_pipeline.measures.found import LIMITS, Found
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import Nearness
 from disclosure_pipeline.measures.people import PeopleCopied, Repeats
@@ -41,6 +43,10 @@ from disclosure_pipeline.measures.words import Words, weigh_words, words_of_fiel
 
 def _select(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     return {name: words[name] for name in names}
+
+
+def _words_of(*names: str) -> dict[str, Words]:
+    return {name: FIGURES[name].words for name in names}
 
 
 def _beyond_chance(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
@@ -89,7 +95,7 @@ _SENSITIVE = {
     if name.removesuffix("_weighted_se").removesuffix("_weighted").startswith(("Dorig", "DiSCO", "guessed"))
     and not name.startswith("DiSCO_population")
 }
-_SENSITIVE |= {"records": frame_words.WITH_LEVEL}
+_SENSITIVE |= {"records": frame_words.PEOPLE_WITH_LEVEL}
 
 
 def _weighed_differences(words: Mapping[str, Words]) -> dict[str, Words]:
@@ -100,7 +106,7 @@ _GUARDS_OF_COPIES: dict[str, Words] = {
     **_guard("people_copied_beyond", _PEOPLE["people_copied_beyond"], _PEOPLE["people_copied_by_chance"]),
     **_guard("unique_copies_beyond", _COPIES["unique_copies_beyond"]),
 }
-_MISSING = _guard("missing_beyond", frame_words.MISSING_BEYOND)
+_MISSING = _guard("missing_beyond", FIGURES["missing"].words)
 _OF_RELEASES = {
     **_guard(
         f"{PEOPLE_IN_RELEASES}_beyond",
@@ -113,6 +119,7 @@ _OF_RELEASES = {
         RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_by_chance"],
     ),
 }
+_LIMITS = _words_of(*LIMITS)
 _SMALL_KEY_SET = _select(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
     *("repU", "unique_hits_beyond", "unique_hits_beyond_se", "DiSCO", "DiSCO_others"),
@@ -140,21 +147,21 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     | _beyond_chance(_RIGHT, "right_beyond")
     | _weighed_differences(_SENSITIVE),
     "guards": _COPIED
-    | frame_words.LIMITS
+    | _LIMITS
     | _select(_REPEATS, "repeated", "repeats_expected")
     | _GUARDS_OF_COPIES
-    | _guard("relabelled", frame_words.RELABELLED)
+    | _guard("relabelled", FIGURES["relabelled"].words)
     | _guard("repeats", _REPEATS["repeats"], _REPEATS["repeats_by_chance"])
     | _MISSING
-    | {"alike": frame_words.ALIKE, "equal_content": frame_words.EQUAL_CONTENT}
+    | _words_of("alike", "equal_content")
     | frame_words.DISTANCES
     | _beyond_chance(frame_words.DISTANCES, "TVD_column_beyond", "TVD_pair_beyond"),
-    "confidential": _COPIED | frame_words.LIMITS | _GUARDS_OF_COPIES,
+    "confidential": _COPIED | _LIMITS | _GUARDS_OF_COPIES,
     "partial_copies": _COPIED | _GUARDS_OF_COPIES,
     "columns_apart": _RENAMED | frame_words.add_chance_words(_select(_RENAMED, "looks_renamed")) | _MISSING,
     "guessed": _OF_CAP | _guard("guessed_beyond", _BASELINES["guessed_beyond"]),
-    "doubts": frame_words.DOUBTS,
-    "warning_counts": frame_words.WARNINGS,
+    "doubts": _words_of("excluded"),
+    "warning_counts": _words_of("warnings"),
     "protection": PROTECTION_BY_METHOD,
     "prediction": words_of_fields(Regression) | words_of_fields(Classification),
     "copies": _COPIES

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
@@ -13,12 +14,12 @@ from disclosure_pipeline.measures.words import (
     COUNT,
     NONE,
     POINTS,
-    RAAB,
     RECORDS,
     SHARE,
     SYNTHETIC,
     SYNTHPOP,
     TAUB,
+    WITH_LEVEL,
     Words,
     standard_error_of,
     words_of_fields,
@@ -40,23 +41,6 @@ EXCLUDED: dict[str, Words] = {
     "remaining": Words.neutral("remaining records", "This many records are measured.", RECORDS),
 }
 
-DOUBTS: dict[str, Words] = {
-    "excluded": Words(
-        "left out of the measures",
-        "The gate's exclusions leave this many people out of the measures of this target.",
-        finding="{value} of the people are left out of the measures of {column}",
-    ),
-}
-
-WARNINGS: dict[str, Words] = {
-    "warnings": Words(
-        "warnings about the tables",
-        "This many warnings say that the two tables may not be coded alike, or that a synthetic table has "
-        "real values of a column like an identifier.",
-        COUNT,
-        finding="warnings that the tables may not be comparable: {value}",
-    ),
-}
 
 SUMMARY: dict[str, Words] = {
     "DiSCO_min": Words("smallest DiSCO", "The smallest DiSCO of the syntheses."),
@@ -82,98 +66,29 @@ def reword_beyond_chance(words: Words) -> Words:
 
 FOUND_WHERE["found_beyond_chance"] = reword_beyond_chance(words_of_fields(Found)["found"])
 
-BEYOND_BOTH = Words(
-    "DiSCO beyond other people's records and beyond chance",
-    "People whose target is disclosed, in excess of what other people's records disclose and of chance: "
-    "the smaller of the two differences.",
-    POINTS,
-    finding="the table gives away the {column} of {more} people in 100 than other people's records would",
-    subject="people whose {column} is disclosed",
-)
 
-_WITH_LEVEL = "records with the sensitive value"
-
-TOLD: dict[str, Words] = {
-    "DiSCO": Words(
-        "sensitive value disclosed",
-        "People with the sensitive value of whom the synthetic table tells it with certainty.",
-        denominator=_WITH_LEVEL,
-        source=RAAB,
-        finding="{value} of the people with {column} are shown to have it",
-    ),
-    "DiSCO_beyond": Words(
-        "sensitive value disclosed beyond other people's records and beyond chance",
-        "People with the sensitive value who are shown to have it, in excess of those whom other people's "
-        "records show and of chance: the smaller of the two differences.",
-        POINTS,
-        finding="the table shows {more} in 100 of the people with {column} to have it than other people's "
-        "records would",
-        subject="people with {column} shown to have it",
-    ),
-    "guessed": Words(
-        "sensitive value guessed",
-        "People with the sensitive value of whom it is guessed, as the most frequent one among the synthetic "
-        "records with their keys.",
-        denominator=_WITH_LEVEL,
-        finding="{value} of the people with {column} are guessed to have it",
-    ),
-    "guessed_beyond": Words(
-        "sensitive value guessed beyond other people's records",
-        "How many more of the people with the sensitive value are guessed to have it than from other "
-        "people's records.",
-        POINTS,
-        finding="{more} in 100 of the people with {column} are guessed to have it than from other people's "
-        "records",
-        subject="people with {column} guessed to have it",
-    ),
-}
-"""The figures of the people who have a sensitive level."""
-
-
-WITH_LEVEL = Words.neutral(
+PEOPLE_WITH_LEVEL = Words.neutral(
     "people with the value", "Confidential records that have the sensitive value.", RECORDS
 )
 
 
+_TOLD = {
+    column: words
+    for figure in (FIGURES["told"], FIGURES["told_by_guess"])
+    for column, words in {figure.follows: figure.words, f"{figure.follows}_beyond": figure.beyond}.items()
+    if words is not None
+}
+
+
 def reword_for_level(name: str, words: Words) -> Words:
     """Return the words of a figure of a target for the people with a sensitive level of it."""
-    if name in TOLD:
-        return TOLD[name]
-    denominator = _WITH_LEVEL if words.denominator == CONFIDENTIAL else words.denominator
+    if name in _TOLD:
+        return _TOLD[name]
+    denominator = WITH_LEVEL if words.denominator == CONFIDENTIAL else words.denominator
     return replace(words, denominator=denominator, finding="", subject="")
 
 
-MISSING_BEYOND = Words(
-    "missing values beyond those of the confidential table",
-    "This many more of the synthetic than of the confidential records have no value in the column that "
-    "differs most: the rest of such a record may be true, and the record still equals none.",
-    POINTS,
-    finding="{more} synthetic records in 100 lack a value of the column than in the confidential table",
-)
-
-ALIKE = Words(
-    "people whom the table does not tell apart",
-    "This many confidential records equal another person's in every column: nothing can be measured for "
-    "these people, because a copy of them cannot be noticed.",
-    finding="for {value} of the people the record equals another person's in every column",
-)
-
 WITHIN = Words.neutral("band", "A guess this close to the value counts: a share of it, or an amount.", NONE)
-
-RELABELLED = Words(
-    "values that look renamed",
-    "How far the values of a column are from the confidential table's although their frequencies match: "
-    "then comparing values means nothing.",
-    SHARE,
-    finding="renaming its values would bring a column nearer to the confidential one by {value}",
-)
-
-EQUAL_CONTENT = Words(
-    "equal content",
-    "It is 1 if one table holds all records of the other, 0 otherwise.",
-    COUNT,
-    finding="tables that hold every record of the other, unchanged: {value}",
-)
 
 DISTANCES: dict[str, Words] = {
     "TVD_column_beyond": Words.neutral(
@@ -202,49 +117,6 @@ TWO_WAY = Words.neutral(
     "This many pairs of a key and a target make up large groups that are disclosed together.",
     COUNT,
     finding="pairs of a key and {column} that make up large groups disclosed together: {value}",
-)
-
-LIMITS: dict[str, Words] = {
-    "detection_limit": Words(
-        "detection limit",
-        "People whose records a table of this size could hold, unchanged, and be approved once in 20 times.",
-        finding="the gate would have noticed if {value} of the people were in the table",
-        subject="people whose records could go unnoticed",
-    ),
-    "detection_limit_nearly": Words(
-        "detection limit of near copies",
-        "People whose records a table of this size could hold, with numbers moved by at most 1 %, and be "
-        "approved once in 20 times.",
-        finding="the gate would have noticed if {value} of the people were in the table, with their numbers "
-        "moved by at most 1 %",
-        subject="people whose nearly unchanged records could go unnoticed",
-    ),
-}
-
-KEY_OVERLAP = Words(
-    "shared values of a key",
-    "The share of records whose value occurs in the other table, for the table where it is smaller. If it is "
-    "low, the tables may be coded differently, and every risk reads too low.",
-    denominator="records with a value",
-    high_is="safe",
-    finding="{value} of the records share their {column} with the other table",
-)
-
-WHOLE_KEY_OVERLAP = replace(
-    KEY_OVERLAP,
-    title="shared combinations of keys",
-    finding="{value} of the records share their combination of keys with the other table",
-)
-
-TARGET_OVERLAP = replace(KEY_OVERLAP, title="shared values of a target")
-
-CONTROLS = Words(
-    "controls of the measurement that fail",
-    "An exact copy of the confidential table must show all that it discloses, a table with shuffled targets "
-    "no more than chance gives, and one half of the confidential table no more about the other than other "
-    "people's records do. This many of these controls fail: then no figure can be trusted.",
-    COUNT,
-    finding="checks of the measurement itself that fail: {value}",
 )
 
 

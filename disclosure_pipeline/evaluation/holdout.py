@@ -24,12 +24,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import code_exclusions
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
-from disclosure_pipeline.evaluation.resemblance import (
-    LEAST_SHARED,
-    WHOLE_KEY,
-    compare_column,
-    find_missing_value_doubts,
-)
+from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, find_missing_value_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.certainty import certainty
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent, sum_quotients
@@ -43,6 +38,7 @@ from disclosure_pipeline.measures.holdout import (
     shared_records,
     uniqueness_of_draw,
 )
+from disclosure_pipeline.measures.resemblance import LEAST_SHARED
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, Place
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
+from disclosure_pipeline.measures.catalogue import FIGURES
+from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.words import SYNTHETIC, Basis
 
 if TYPE_CHECKING:

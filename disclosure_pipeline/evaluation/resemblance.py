@@ -26,6 +26,7 @@ from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.resemblance import (
+    LEAST_SHARED,
     RANK_GROUPS,
     JointTables,
     Overlap,
@@ -56,21 +57,6 @@ Rows = dict[tuple[Any, int], dict[str, Any]]
 WHOLE_KEY = "(whole key)"
 """Names the combination of all keys in the frame `key_overlap`."""
 
-
-@dataclass(frozen=True)
-class LeastShared:
-    """The least percent of records of either table whose value must occur in the other one.
-
-    Smaller shares of a key, of all keys together or of a target are a doubt, and in a gate, whose policy can
-    change them, a broken clause.
-    """
-
-    key: float = 80
-    whole_key: float = 5
-    target: float = 50
-
-
-LEAST_SHARED = LeastShared()
 
 # The most levels of a column that are compared to find out how their spelling differs.
 _MOST_COMPARED = 100_000

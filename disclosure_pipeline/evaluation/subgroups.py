@@ -22,7 +22,6 @@ from disclosure_pipeline.evaluation.arguments import (
     find_code,
     require_whole_number,
 )
-from disclosure_pipeline.evaluation.catalogue import name_level
 from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     build_request,
@@ -62,7 +61,7 @@ from disclosure_pipeline.tables.alignment import (
 )
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn, Kind
+from disclosure_pipeline.tables.levels import CodedColumn, Kind, name_level
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, describe_argument, suggest_names
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 

@@ -13,10 +13,11 @@ from typing import Any
 import pandas as pd
 
 from disclosure_pipeline.errors import choose_form, write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES, QUESTIONS, Question
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.catalogue import FIGURES
+from disclosure_pipeline.measures.entry import QUESTIONS, Question
 from disclosure_pipeline.policy.gate import Gate, list_documentation
 from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.policy.sentences import write_sentence

@@ -19,7 +19,6 @@ from disclosure_pipeline.errors import InputError, choose_form, write_count
 from disclosure_pipeline.evaluation.arguments import require_names
 from disclosure_pipeline.evaluation.frames import format_frame
 from disclosure_pipeline.evaluation.resemblance import (
-    LEAST_SHARED,
     find_doubts,
     identifier_warnings,
     is_shared,
@@ -29,6 +28,7 @@ from disclosure_pipeline.evaluation.resemblance import (
 from disclosure_pipeline.measures.attribute import Identity, identity
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.resemblance import LEAST_SHARED
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables, holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of

@@ -47,6 +47,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
 )
+from disclosure_pipeline.measures.entry import Default, Figure, place_beyond
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent
 from disclosure_pipeline.measures.guesses import Ways, error_of_guesses
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes
@@ -54,10 +55,12 @@ from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
     POINTS,
+    WEIGHTED,
     Words,
     described,
     figure,
     standard_error_of,
+    words_of_fields,
 )
 
 
@@ -207,3 +210,37 @@ def _compare_with_others(counts: ClaimCounts, N_d: int) -> tuple[float, float, f
     """Return the others' figure, the difference of SD's, and its standard error, in percent."""
     at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * CHANCE_SCALE
     return percent(by_others, N), percent(at_n - by_others, N), standard_error(counts.squares, N_d)
+
+
+_WORDS = words_of_fields(Bands)
+
+FIGURES = (
+    Figure(
+        "DiSCO_within",
+        _WORDS["DiSCO_within"],
+        place_beyond("bands", "DiSCO_within"),
+        "learned",
+        about="target",
+        statistics=("at_most", "beyond"),
+        beyond=_WORDS["DiSCO_within_beyond"],
+        weighed=place_beyond("bands", "DiSCO_within", WEIGHTED),
+        public="share",
+    ),
+    Figure(
+        "guessed_within",
+        _WORDS["guessed_within"],
+        place_beyond("bands", "guessed_within", by_chance="guessed_within_by_chance"),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        beyond=_WORDS["guessed_within_beyond"],
+        weighed=place_beyond("bands", "guessed_within", WEIGHTED),
+        default=Default(
+            "beyond",
+            6,
+            "Percentage points of the GT records whose amount is guessed to within its band from their keys "
+            "in SD, beyond those guessed from other people's records; of each target with a band",
+        ),
+        public="unit",
+    ),
+)

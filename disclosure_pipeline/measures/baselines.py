@@ -36,6 +36,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_synthetic,
     overall_chances,
 )
+from disclosure_pipeline.measures.entry import Default, Figure, place_beyond
 from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import (
@@ -53,12 +54,16 @@ from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
     BY_SYNTHETIC,
+    POINTS,
+    WEIGHTED,
+    WITH_LEVEL,
     Words,
     described,
     figure,
     neutral,
     points,
     standard_error_of,
+    words_of_fields,
 )
 
 
@@ -402,3 +407,51 @@ def _compare_guesses(
     modes = max(ModeOfAll.from_synthetic(d_t + s_t, no_guess).ways, 1)
     error = error_of_guesses(from_SD, by_others, counts.squares.guessed / modes, left_t, sizes.N_d)
     return from_SD.right, by_others.right, error
+
+
+_WORDS = words_of_fields(Baselines)
+
+FIGURES = (
+    Figure(
+        "guessed",
+        _WORDS["guessed"],
+        place_beyond("guessed", "guessed", at_n="guessed_at_n", by_chance="guessed_by_chance"),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        beyond=_WORDS["guessed_beyond"],
+        weighed=place_beyond("population_targets", "guessed", WEIGHTED),
+        default=Default(
+            "beyond",
+            6,
+            "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
+            "those guessed from other people's records; of each target",
+        ),
+        public="unit",
+    ),
+    Figure(
+        "told_by_guess",
+        Words(
+            "sensitive value guessed",
+            "People with the sensitive value of whom it is guessed, as the most frequent one among the "
+            "synthetic records with their keys.",
+            denominator=WITH_LEVEL,
+            finding="{value} of the people with {column} are guessed to have it",
+        ),
+        place_beyond("sensitive", "guessed", at_n="guessed_at_n", by_chance="guessed_by_chance"),
+        "learned",
+        about="level",
+        statistics=("beyond",),
+        beyond=Words(
+            "sensitive value guessed beyond other people's records",
+            "How many more of the people with the sensitive value are guessed to have it than from other "
+            "people's records.",
+            POINTS,
+            finding="{more} in 100 of the people with {column} are guessed to have it than from other "
+            "people's records",
+            subject="people with {column} guessed to have it",
+        ),
+        weighed=place_beyond("sensitive", "guessed", WEIGHTED),
+        follows="guessed",
+    ),
+)

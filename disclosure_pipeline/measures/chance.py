@@ -18,11 +18,12 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.copies import CopyCounts, HitCounts
+from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.people import ONCE_IN, people_copied
 from disclosure_pipeline.measures.samples import Sizes, chance_of_one_level
-from disclosure_pipeline.measures.words import BY_CHANCE, neutral, points
+from disclosure_pipeline.measures.words import BY_CHANCE, neutral, points, words_of_fields
 
 
 @dataclass(frozen=True)
@@ -324,3 +325,18 @@ def bound_chance_of_nearness(counts: IntArray, difference: int) -> float:
     means = np.minimum(equal / np.tanh(_RATES[:, np.newaxis] / 2), 1)
     exponents = 2 * difference * _RATES + np.log(means).sum(axis=1)
     return float(np.exp(min(0.0, float(exponents.min()))))
+
+
+_WORDS = words_of_fields(Chance)
+
+FIGURES = (
+    Figure(
+        "DiSCO_excess",
+        _WORDS["DiSCO_excess"],
+        Place("attribute", value="DiSCO_excess"),
+        "learned",
+        about="target",
+        is_stacked=False,
+        public="unit",
+    ),
+)

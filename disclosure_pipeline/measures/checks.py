@@ -8,10 +8,20 @@ from typing import Any
 
 import numpy as np
 
+from disclosure_pipeline.measures.entry import Default, Figure, Place
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.totals import CellCounts, DisclosureTables, is_only_level
-from disclosure_pipeline.measures.words import NONE, RECORDS, SYNTHPOP, Words, described, figure, neutral
+from disclosure_pipeline.measures.words import (
+    COUNT,
+    NONE,
+    RECORDS,
+    SYNTHPOP,
+    Words,
+    described,
+    figure,
+    neutral,
+)
 
 _LEVEL = Words.neutral(
     "target level", "The target value that is flagged.", NONE, source=SYNTHPOP, beside="value"
@@ -239,3 +249,52 @@ def _exclusion_masks(f: FrequencyTable, exclusions: CodedExclusions) -> dict[str
         "missing_key": excluded == _MISSING_KEY,
         "pairs": excluded == _PAIRS,
     }
+
+
+FIGURES = (
+    Figure(
+        "excluded",
+        Words(
+            "left out of the measures",
+            "The gate's exclusions leave this many people out of the measures of this target.",
+            finding="{value} of the people are left out of the measures of {column}",
+        ),
+        Place("doubts", value="excluded"),
+        "trusted",
+        about="target",
+        is_doubt=True,
+        public="share",
+    ),
+    Figure(
+        "warnings",
+        Words(
+            "warnings about the tables",
+            "This many warnings say that the two tables may not be coded alike, or that a synthetic table "
+            "has real values of a column like an identifier.",
+            COUNT,
+            finding="warnings that the tables may not be comparable: {value}",
+        ),
+        Place("warning_counts", value="warnings"),
+        "trusted",
+        is_stacked=False,
+        default=Default("at_most", 0, ""),
+        public="exact",
+    ),
+    Figure(
+        "controls",
+        Words(
+            "controls of the measurement that fail",
+            "An exact copy of the confidential table must show all that it discloses, a table with "
+            "shuffled targets no more than chance gives, and one half of the confidential table no more "
+            "about the other than other people's records do. This many of these controls fail: then no "
+            "figure can be trusted.",
+            COUNT,
+            finding="checks of the measurement itself that fail: {value}",
+        ),
+        Place("control_identity"),
+        "trusted",
+        is_stacked=False,
+        is_doubt=True,
+        default=Default("at_most", 0, ""),
+    ),
+)

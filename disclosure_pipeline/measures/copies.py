@@ -22,22 +22,26 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_by_position, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_combinations, first_of_run, run_lengths
-from disclosure_pipeline.measures.people import PeopleCounts
+from disclosure_pipeline.measures.people import PeopleCopied, PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
     BY_FRESH_SAMPLE,
     BY_INDEPENDENT_COLUMNS,
     BY_SYNTHETIC,
+    COUNT,
     GOOD,
     SYNTHETIC,
+    Words,
     described,
     figure,
     neutral,
     points,
     standard_error_of,
+    words_of_fields,
 )
 
 ALL_COLUMNS = "all columns"
@@ -361,3 +365,57 @@ def repeats_beyond_independence(repeated: int, shares: Sequence[Floats], records
     chance = np.multiply.reduce(shares)
     independent = -np.expm1((records - 1) * np.log1p(-np.minimum(chance, 1 - 1e-12)))
     return 100 * (repeated / records - float(independent.mean()))
+
+
+_WORDS = words_of_fields(UniqueHits)
+
+FIGURES = (
+    Figure(
+        "equal_content",
+        Words(
+            "equal content",
+            "It is 1 if one table holds all records of the other, 0 otherwise.",
+            COUNT,
+            finding="tables that hold every record of the other, unchanged: {value}",
+        ),
+        Place("guards", value="equal_content"),
+        "copied",
+        largest=1,
+        meaning="one table holds every record of the other, unchanged, as a copy of the ground truth would",
+        default=Default("at_most", 0, ""),
+        public="unit",
+    ),
+    Figure(
+        "unique_hits",
+        _WORDS["unique_hits"],
+        place_beyond("identity", "unique_hits", others=("unique_hits_others", "unique_hits_apart")),
+        "found",
+        statistics=("beyond",),
+        beyond=_WORDS["unique_hits_beyond"],
+        public="share",
+    ),
+    Figure(
+        "unique_hits_apart",
+        _WORDS["unique_hits_apart"],
+        Place("identity", value="unique_hits_apart", others="unique_hits_others"),
+        "found",
+        is_stacked=False,
+        public="unit",
+    ),
+    Figure(
+        "people_copied",
+        words_of_fields(PeopleCopied)["people_copied"],
+        place_beyond(
+            "guards",
+            "people_copied",
+            others="people_copied_expected",
+            by_chance="people_copied_by_chance",
+            about=ALL_COLUMNS,
+        ),
+        "copied",
+        about="columns",
+        also=("partial_copies",),
+        is_stacked=False,
+        public="unit",
+    ),
+)

@@ -18,6 +18,7 @@ from statistics import NormalDist
 import numpy as np
 
 from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_exactly
 from disclosure_pipeline.measures.people import (
     ONCE_IN,
@@ -33,9 +34,12 @@ from disclosure_pipeline.measures.words import (
     GOOD,
     POINTS,
     RECORDS,
+    WEIGHTED,
+    Words,
     figure,
     neutral,
     points,
+    words_of_fields,
 )
 
 WAYS = (
@@ -334,6 +338,10 @@ def _at_least_once(chance: Floats, tries: Floats | IntArray) -> Floats:
 ONE_OF_TWENTY = NormalDist().inv_cdf(0.95)
 
 
+LIMITS = ("detection_limit", "detection_limit_nearly")
+"""The figures that say how much could go unnoticed."""
+
+
 def detection_limit(
     figures: Found, others: IntArray, sizes: Sizes, bound: float, records_per_unit: float = 1
 ) -> float:
@@ -437,3 +445,95 @@ def _variance_of_expected(fresh: _Fresh) -> float:
     shared = 1 + fresh.looked_at
     spread = math.sqrt(max(fresh.pairs, 1) * shared)
     return (fresh.expect(fresh.pairs + spread) - fresh.expect(fresh.pairs)) ** 2
+
+
+_WORDS = words_of_fields(Found)
+
+FIGURES = (
+    Figure(
+        "found",
+        _WORDS["shown"],
+        Place(
+            "found",
+            value="shown",
+            others="expected",
+            beyond="found",
+            by_chance="found_by_chance",
+            beyond_chance="found_beyond_chance",
+        ),
+        "copied",
+        about="way",
+        statistics=("beyond",),
+        beyond=_WORDS["found"],
+        also=("released_found",),
+        weighed=place_beyond(
+            "population",
+            "people_copied",
+            WEIGHTED,
+            others="people_copied_expected_weighted",
+            about=WHOLE,
+        ),
+        default=Default(
+            "beyond",
+            USUAL_BOUNDS[NEARLY],
+            "Percentage points of the people whom nobody else stands near and whom SD shows, beyond those in "
+            "a fresh table of SD's size",
+            by_way={
+                WHOLE: USUAL_BOUNDS[WHOLE],
+                ALL_BUT_ONE: 7,
+                IN_PIECES: 30,
+                NEARLY_IN_PIECES: 15,
+                IN_PART_OF_A_NUMBER: 30,
+            },
+        ),
+        is_per_confidential_table=True,
+        public="unit",
+    ),
+    Figure(
+        "detection_limit",
+        Words(
+            "detection limit",
+            "People whose records a table of this size could hold, unchanged, and be approved once in 20 "
+            "times.",
+            finding="the gate would have noticed if {value} of the people were in the table",
+            subject="people whose records could go unnoticed",
+        ),
+        Place("guards", value="detection_limit"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        may_be_waived=True,
+        meaning=(
+            "More published columns, fewer groups or more people would make copies stand out; lower bounds "
+            "of found help where the table is large"
+        ),
+        default=Default(
+            "at_most",
+            10,
+            "Percent of the people whose records a table could hold, unchanged, and be approved in more than "
+            "1 of 20 cases. Beyond this, an approval says little, so a candidate cannot be judged",
+        ),
+        public="share",
+    ),
+    Figure(
+        "detection_limit_nearly",
+        Words(
+            "detection limit of near copies",
+            "People whose records a table of this size could hold, with numbers moved by at most 1 %, and be "
+            "approved once in 20 times.",
+            finding="the gate would have noticed if {value} of the people were in the table, with their "
+            "numbers moved by at most 1 %",
+            subject="people whose nearly unchanged records could go unnoticed",
+        ),
+        Place("guards", value="detection_limit_nearly"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        may_be_waived=True,
+        meaning=(
+            "More published columns, fewer groups or more people would make near copies stand out; so would "
+            "a lower bound of found: {nearly: …}"
+        ),
+        public="share",
+    ),
+)

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import (
@@ -45,6 +46,7 @@ from disclosure_pipeline.measures.words import (
     neutral,
     points,
     standard_error_of,
+    words_of_fields,
 )
 
 _NEWCOMBE = "Newcombe 1998"
@@ -396,3 +398,41 @@ def find_ruled_out_epsilon(claims: MembershipClaims, delta: float, attackers: in
     confidence = 1 - (1 - RULED_OUT) / attackers
     _, (TPR, _), _, (_, FPR) = claims.rates(confidence)
     return max(0.0, math.log((TPR - delta) / FPR)) if delta < TPR else 0.0
+
+
+_WORDS = words_of_fields(Membership)
+
+FIGURES = (
+    Figure(
+        "advantage_records",
+        _WORDS["advantage_records"],
+        Place("membership", value="advantage_records", beyond_chance="advantage_records_chance"),
+        "copied",
+        statistics=("at_most",),
+        family="membership",
+        public="unit",
+    ),
+    Figure(
+        "TPR_at_1",
+        _WORDS["TPR_at_1"],
+        Place("membership", value="TPR_at_1"),
+        "copied",
+        is_stacked=False,
+        public="unit",
+    ),
+    Figure(
+        "epsilon_ruled_out",
+        _WORDS["epsilon_ruled_out"],
+        Place("membership", value="epsilon_ruled_out"),
+        "trusted",
+        is_stacked=False,
+    ),
+    Figure(
+        "epsilon_beyond_claim",
+        _WORDS["epsilon_beyond_claim"],
+        Place("membership", value="epsilon_beyond_claim"),
+        "trusted",
+        family="membership",
+        is_doubt=True,
+    ),
+)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.entry import Default, Figure, Place
 from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
@@ -25,11 +26,13 @@ from disclosure_pipeline.measures.words import (
     GOOD,
     POINTS,
     SYNTHETIC,
+    Words,
     described,
     figure,
     neutral,
     points,
     standard_error_of,
+    words_of_fields,
 )
 
 ONCE_IN = 10_000
@@ -341,3 +344,49 @@ def highest_count(mean: float, level: float) -> int:
     while gammainc(count + 1, mean) > level:  # the inverse has fewer digits
         count += 1
     return count
+
+
+_WORDS = words_of_fields(Repeats)
+
+FIGURES = (
+    Figure(
+        "repeats",
+        _WORDS["repeats"],
+        Place(
+            "guards", value="repeats", by_chance="repeats_by_chance", beyond_chance="repeats_beyond_chance"
+        ),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        default=Default(
+            "at_most",
+            20,
+            "Percentage points of the SD records that equal another SD record, beyond the most that a fresh "
+            "sample shows. Beyond this, a candidate cannot be judged",
+        ),
+        public="unit",
+    ),
+    Figure(
+        "alike",
+        Words(
+            "people whom the table does not tell apart",
+            "This many confidential records equal another person's in every column: nothing can be "
+            "measured for these people, because a copy of them cannot be noticed.",
+            finding="for {value} of the people the record equals another person's in every column",
+        ),
+        Place("guards", value="alike"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        shown_with="repeats",
+        meaning="the table tells no one apart, so nothing can be measured of it",
+        default=Default(
+            "at_most",
+            97.5,
+            "Percent of the GT records that equal another person's in every column. Beyond this, even a copy "
+            "of GT would be within the bound of found, whole, so a candidate cannot be judged",
+            below=101,
+        ),
+        public="unit",
+    ),
+)

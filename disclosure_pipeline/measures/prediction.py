@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.samples import paired_difference
 from disclosure_pipeline.measures.words import (
@@ -24,6 +25,7 @@ from disclosure_pipeline.measures.words import (
     interval_end,
     neutral,
     points,
+    words_of_fields,
 )
 
 
@@ -299,3 +301,20 @@ def _share_within(true: Floats, predicted: Floats, epsilon: float, absolute_epsi
     if not np.isfinite(predicted).all():
         return math.nan
     return percent(np.count_nonzero(within(true, predicted, epsilon, absolute_epsilon)), len(true))
+
+
+_WORDS = words_of_fields(Classification)
+
+FIGURES = (
+    Figure(
+        "gain_over_GT",
+        _WORDS["gain_over_GT"],
+        Place("prediction", value="gain_over_GT"),
+        "learned",
+        about="target",
+        statistics=("at_most",),
+        family="prediction",
+        is_stacked=False,
+        public="unit",
+    ),
+)

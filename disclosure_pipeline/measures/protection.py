@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
+from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, sum_by_position, sum_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
 from disclosure_pipeline.measures.words import (
@@ -253,3 +254,23 @@ def _count_agreeing(
     s_q = sum_by_position(q[1], s, size)
     cells = combine_keys([(q[0], q[1][comparable]), (t[0], t[1][comparable])], [size, targets])
     return sum_by_position(cells.q[1], s[comparable], cells.size)[cells.q[0]], s_q[q[0]]
+
+
+FIGURES = (
+    Figure(
+        "protection",
+        PROTECTION_BY_METHOD["cap__score"],
+        Place(
+            "protection",
+            value=tuple(f"{method}__score" for method in ("cap", "zero_cap", "generalized_cap")),
+            is_of_any=True,
+        ),
+        "learned",
+        about="target",
+        statistics=("at_least",),
+        family="protection",
+        largest=1,
+        is_stacked=False,
+        public="unit",
+    ),
+)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from disclosure_pipeline.measures.band_places import Band
+from disclosure_pipeline.measures.entry import Default, Figure, Place
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent
 from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
@@ -16,12 +17,14 @@ from disclosure_pipeline.measures.words import (
     COUNT,
     NONE,
     PMSE,
+    POINTS,
     SHARE,
     Words,
     described,
     figure,
     neutral,
     standard_error_of,
+    words_of_fields,
 )
 
 _DISTANCE = Words.neutral(
@@ -332,3 +335,145 @@ def looks_renumbered(tables: Sequence[JointTables]) -> float:
         mapped += dependence * (of_maps - expected)
     by_rank, best = (max(beyond, 0.0) for beyond in (mapped[0], mapped[1:].min()))
     return largest if by_rank < _SCALED * as_is or best < _MOVED * by_rank else 0.0
+
+
+@dataclass(frozen=True)
+class LeastShared:
+    """The least percent of records of either table whose value must occur in the other one.
+
+    Smaller shares of a key, of all keys together or of a target are a doubt, and in a gate, whose policy can
+    change them, a broken clause.
+    """
+
+    key: float = 80
+    whole_key: float = 5
+    target: float = 50
+
+
+LEAST_SHARED = LeastShared()
+
+_KEY_OVERLAP = Words(
+    "shared values of a key",
+    "The share of records whose value occurs in the other table, for the table where it is smaller. If it is "
+    "low, the tables may be coded differently, and every risk reads too low.",
+    denominator="records with a value",
+    high_is="safe",
+    finding="{value} of the records share their {column} with the other table",
+)
+
+_WORDS = words_of_fields(Relabelling)
+
+FIGURES = (
+    Figure(
+        "relabelled",
+        Words(
+            "values that look renamed",
+            "How far the values of a column are from the confidential table's although their frequencies "
+            "match: then comparing values means nothing.",
+            SHARE,
+            finding="renaming its values would bring a column nearer to the confidential one by {value}",
+        ),
+        Place("guards", value="relabelled", beyond_chance="relabelled_beyond_chance"),
+        "trusted",
+        statistics=("at_most",),
+        largest=1,
+        is_doubt=True,
+        meaning="the values of a column look renamed, so that comparing them means nothing",
+        by_column="looks_renamed_beyond_chance",
+        default=Default(
+            "at_most",
+            0.15,
+            "Share of 1: how much farther than a fresh sample a category may be from GT if matching its "
+            "levels by frequency brings it near; or a number or date, beside other columns, if reversing, "
+            "shifting or scaling does. Beyond this, a candidate cannot be judged",
+            below=1,
+        ),
+        public="unit",
+    ),
+    Figure(
+        "missing",
+        Words(
+            "missing values beyond those of the confidential table",
+            "This many more of the synthetic than of the confidential records have no value in the column "
+            "that differs most: the rest of such a record may be true, and the record still equals none.",
+            POINTS,
+            finding="{more} synthetic records in 100 lack a value of the column than in the confidential "
+            "table",
+        ),
+        Place("guards", value="missing_beyond", beyond_chance="missing_beyond_chance"),
+        "trusted",
+        statistics=("at_most",),
+        is_doubt=True,
+        meaning="values of a column are missing that the ground truth has",
+        by_column="missing_beyond_chance",
+        default=Default(
+            "at_most",
+            20,
+            "Percentage points by which more SD than GT records may lack the value of a column. Beyond this, "
+            "a candidate cannot be judged",
+        ),
+        public="unit",
+    ),
+    Figure(
+        "key_overlap",
+        _KEY_OVERLAP,
+        Place("key_overlap", value=("GT_in_SD", "SD_in_GT")),
+        "trusted",
+        about="key",
+        statistics=("at_least",),
+        is_stacked=False,
+        default=Default(
+            "at_least",
+            LEAST_SHARED.key,
+            "Percent of GT records, and of SD records, whose value of a key column must occur in the other "
+            "table; with less, the tables cannot be compared",
+            below=101,
+        ),
+        public="unit",
+    ),
+    Figure(
+        "whole_key_overlap",
+        replace(
+            _KEY_OVERLAP,
+            title="shared combinations of keys",
+            finding="{value} of the records share their combination of keys with the other table",
+        ),
+        Place("key_overlap", value=("GT_in_SD", "SD_in_GT")),
+        "trusted",
+        statistics=("at_least",),
+        is_stacked=False,
+        default=Default(
+            "at_least",
+            LEAST_SHARED.whole_key,
+            "The same for the combination of all keys. Lower it for keys by which nearly everyone is unique",
+            below=101,
+        ),
+        public="unit",
+    ),
+    Figure(
+        "target_overlap",
+        replace(_KEY_OVERLAP, title="shared values of a target"),
+        Place("target_overlap", value=("GT_in_SD", "SD_in_GT")),
+        "trusted",
+        about="target",
+        statistics=("at_least",),
+        is_stacked=False,
+        default=Default(
+            "at_least",
+            LEAST_SHARED.target,
+            "The same for each target, after grouping. Values of SD that GT does not have disclose nothing, "
+            "so their figures would look safe",
+            below=101,
+        ),
+        public="unit",
+    ),
+    Figure(
+        "TVD",
+        _WORDS["TVD"],
+        Place("columns_apart", value="TVD", others="TVD_expected"),
+        "trusted",
+        about="column",
+        is_stacked=False,
+        public="unit",
+    ),
+)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.entry import Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, sum_exactly
 from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import clopper_pearson
@@ -28,13 +29,17 @@ from disclosure_pipeline.measures.words import (
     POINTS,
     RAAB,
     RECORDS,
+    WEIGHTED,
     WILSON,
+    WITH_LEVEL,
+    Words,
     described,
     figure,
     interval_end,
     neutral,
     points,
     standard_error_of,
+    words_of_fields,
 )
 
 
@@ -187,3 +192,64 @@ def compare_claims(
     _, high = clopper_pearson(others / 100 * independent, independent, confidence)
     by_chance = math.hypot(right - 100 * low, 100 * high - others)
     return Right(told, right, others, right - others, by_chance)
+
+
+_WORDS = words_of_fields(Right) | words_of_fields(Subgroup)
+
+FIGURES = (
+    Figure(
+        "told",
+        Words(
+            "sensitive value disclosed",
+            "People with the sensitive value of whom the synthetic table tells it with certainty.",
+            denominator=WITH_LEVEL,
+            source=RAAB,
+            finding="{value} of the people with {column} are shown to have it",
+        ),
+        place_beyond("sensitive", "DiSCO", at_n="DiSCO_at_n", own="Dorig", permuted="DiSCO_chance"),
+        "learned",
+        about="level",
+        statistics=("at_most", "at_most_share", "beyond"),
+        beyond=Words(
+            "sensitive value disclosed beyond other people's records and beyond chance",
+            "People with the sensitive value who are shown to have it, in excess of those whom other "
+            "people's records show and of chance: the smaller of the two differences.",
+            POINTS,
+            finding="the table shows {more} in 100 of the people with {column} to have it than other "
+            "people's records would",
+            subject="people with {column} shown to have it",
+        ),
+        weighed=place_beyond(
+            "sensitive", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
+        ),
+        own="Dorig",
+        follows="DiSCO",
+    ),
+    Figure(
+        "right",
+        _WORDS["right"],
+        place_beyond("sensitive", "right", se="", by_chance="right_by_chance"),
+        "learned",
+        about="level",
+        statistics=("beyond",),
+        beyond=_WORDS["right_beyond"],
+        follows="DiSCO",
+    ),
+    Figure(
+        "records",
+        _WORDS["records"],
+        Place("subgroups", value="records"),
+        "learned",
+        about="target",
+        is_stacked=False,
+        public="unit",
+    ),
+    Figure(
+        "lift",
+        _WORDS["lift"],
+        Place("subgroups", value="lift"),
+        "learned",
+        about="target",
+        is_stacked=False,
+    ),
+)

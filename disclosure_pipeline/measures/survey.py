@@ -28,6 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.words import (
@@ -40,6 +41,7 @@ from disclosure_pipeline.measures.words import (
     figure,
     neutral,
     standard_error_of,
+    words_of_fields,
 )
 
 _SMALLEST_P_OF_SERIES = 0.5  # from here, the terms of a series in q = 1 - p halve
@@ -266,3 +268,53 @@ def household_risk(q: IntArray, d_q: IntArray, s_q: IntArray, unit: IntArray) ->
         100 * math.fsum(risk.tolist()) / len(q),
         100 * math.fsum((1 - unfound).tolist()) / len(first),
     )
+
+
+_WORDS = (
+    words_of_fields(PopulationRisk) | words_of_fields(HouseholdRisk) | words_of_fields(PopulationDisclosure)
+)
+
+FIGURES = (
+    Figure(
+        "DIS",
+        _WORDS["DIS"],
+        Place("population", value="DIS", se="DIS_se"),
+        "found",
+        statistics=("at_most",),
+        family="population",
+        public="unit",
+    ),
+    Figure(
+        "individual_risk",
+        _WORDS["individual_risk"],
+        Place("units", value="individual_risk"),
+        "found",
+        is_stacked=False,
+        public="unit",
+    ),
+    Figure(
+        "household_risk",
+        _WORDS["household_risk"],
+        Place("units", value="household_risk"),
+        "found",
+        is_stacked=False,
+        public="unit",
+    ),
+    Figure(
+        "repU_population",
+        _WORDS["repU_population"],
+        Place("population", value="repU_population"),
+        "found",
+        is_stacked=False,
+        public="unit",
+    ),
+    Figure(
+        "DiSCO_population",
+        _WORDS["DiSCO_population"],
+        Place("population_targets", value="DiSCO_population"),
+        "learned",
+        about="target",
+        is_stacked=False,
+        public="unit",
+    ),
+)

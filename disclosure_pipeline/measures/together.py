@@ -22,6 +22,7 @@ import numpy as np
 from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
+from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, sum_of_squares, to_integer_chances
@@ -37,6 +38,7 @@ from disclosure_pipeline.measures.words import (
     neutral,
     points,
     standard_error_of,
+    words_of_fields,
 )
 
 
@@ -298,3 +300,65 @@ RELEASED_WORDS: dict[str, Words] = {
     ),
 }
 """Words of the people found in any release, and of the records that a candidate shares with earlier ones."""
+
+_WORDS = words_of_fields(Together)
+
+FIGURES = (
+    Figure(
+        "shared_with_releases",
+        RELEASED_WORDS["shared_with_releases"],
+        place_beyond(
+            "over_releases",
+            "shared_with_releases",
+            others="shared_with_releases_expected",
+            by_chance="shared_with_releases_by_chance",
+        ),
+        "copied",
+        statistics=("beyond",),
+        beyond=RELEASED_WORDS["shared_with_releases_beyond"],
+        default=Default(
+            "beyond",
+            1,
+            "Percentage points of the candidate's records that a published table also holds, beyond those "
+            "that a fresh draw shares with it",
+        ),
+        is_of_release=True,
+        shown_with="found",
+        public="unit",
+    ),
+    Figure(
+        "DiSCO_any",
+        _WORDS["any"],
+        place_beyond("together", "DiSCO_any", value="any", by_chance="DiSCO_any_by_chance"),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        beyond=_WORDS["DiSCO_any_beyond"],
+        also=("released_targets",),
+        is_of_release=True,
+        public="difference",
+    ),
+    Figure(
+        "people_in_releases",
+        RELEASED_WORDS["people_in_releases"],
+        Place("over_releases", value="people_in_releases", others="people_in_releases_expected"),
+        "copied",
+        is_stacked=False,
+    ),
+    Figure(
+        "releases_gone",
+        RELEASED_WORDS["releases_gone"],
+        Place("over_releases", value="releases_gone"),
+        "trusted",
+        is_stacked=False,
+        public="exact",
+    ),
+    Figure(
+        "agreed",
+        _WORDS["agreed"],
+        Place("together", value="agreed"),
+        "learned",
+        about="target",
+        is_stacked=False,
+    ),
+)

@@ -37,6 +37,7 @@ BEYOND_FRESH_SAMPLE = "beyond a fresh sample"
 
 # Denominators.
 CONFIDENTIAL = "confidential records"
+WITH_LEVEL = "records with the sensitive value"
 SYNTHETIC: Final = "synthetic records"
 
 Basis = Literal["records", "people", "synthetic records"]

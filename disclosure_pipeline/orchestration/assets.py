@@ -18,13 +18,13 @@ from disclosure_pipeline.candidates.evaluation import (
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.store import list_published
-from disclosure_pipeline.evaluation.catalogue import About
 from disclosure_pipeline.evidence.dossier import (
     describe_broken_clauses,
     list_broken_clauses,
     withhold_rare_levels,
 )
 from disclosure_pipeline.evidence.page.first_page import write_headline
+from disclosure_pipeline.measures.entry import About
 from disclosure_pipeline.orchestration import presentation, steps
 from disclosure_pipeline.orchestration.steps import (
     GateGraph,

@@ -7,8 +7,9 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Figure, Statistic
 from disclosure_pipeline.evaluation.frames import find_words
+from disclosure_pipeline.measures.catalogue import BOUNDABLE, FIGURES
+from disclosure_pipeline.measures.entry import Figure, Statistic
 from disclosure_pipeline.tables.dictionary import FrozenModel, refuse_entry
 from disclosure_pipeline.tables.messages import find_similar, listed
 

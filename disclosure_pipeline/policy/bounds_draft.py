@@ -17,9 +17,9 @@ from typing import Any
 import yaml
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.long_table import FigureRow, list_rows
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.bounds import find_short_word

@@ -6,19 +6,14 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from disclosure_pipeline.evaluation.catalogue import (
-    BOUNDABLE,
-    DEFAULTS,
-    FIGURES,
-    Figure,
-    Statistic,
-    name_level,
-)
 from disclosure_pipeline.evaluation.long_table import name_way
+from disclosure_pipeline.measures.catalogue import BOUNDABLE, DEFAULTS, FIGURES
+from disclosure_pipeline.measures.entry import Figure, Statistic
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.bounds import Bound, Over, find_short_word
 from disclosure_pipeline.tables.dictionary import at_entry
+from disclosure_pipeline.tables.levels import name_level
 from disclosure_pipeline.tables.messages import suggest_names
 
 if TYPE_CHECKING:

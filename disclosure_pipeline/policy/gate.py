@@ -15,8 +15,8 @@ from disclosure_pipeline.counting.engines import list_engines
 from disclosure_pipeline.counting.opening import find_engine
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.arguments import Exclusions, Pair, check_exclusions
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.families.learning.learners import Task
+from disclosure_pipeline.measures.catalogue import BOUNDABLE
 from disclosure_pipeline.policy.bounds import Finite, Measures, Policy
 from disclosure_pipeline.policy.clauses import Clause, list_clauses
 from disclosure_pipeline.policy.reviewed_files import TrustedKey

@@ -12,8 +12,9 @@ from dataclasses import replace
 from typing import Any
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES, Figure, name_level
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.measures.catalogue import FIGURES
+from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.found import BY_RECORDS_FINDING
 from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
@@ -27,6 +28,7 @@ from disclosure_pipeline.measures.words import (
 )
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import ADVISED, Judgement
+from disclosure_pipeline.tables.levels import name_level
 from disclosure_pipeline.tables.messages import capitalized, quote_name, replace_quoted
 
 MISSING = "\N{EN DASH}"

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.catalogue import QUESTIONS
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
     ANY_FILE,
@@ -24,6 +23,7 @@ from disclosure_pipeline.evaluation.long_table import (
     tabulate_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.entry import QUESTIONS
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.reviewed_files import Waiver

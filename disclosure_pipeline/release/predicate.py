@@ -22,8 +22,8 @@ from pydantic import (
 from pydantic_core import ErrorDetails
 
 from disclosure_pipeline.errors import DisclosurePipelineError
-from disclosure_pipeline.evaluation.catalogue import Statistic
 from disclosure_pipeline.evaluation.power import COPIES, GatePower, Refusals, summarize_power
+from disclosure_pipeline.measures.entry import Statistic
 from disclosure_pipeline.policy.bounds import Over
 from disclosure_pipeline.policy.clauses import Clause, RequiredBound, find_required_bound
 from disclosure_pipeline.policy.reviewed_files import Digest, Moment

@@ -21,8 +21,8 @@ from disclosure_pipeline.candidates.power import SECONDS, measure_power, read_po
 from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError, choose_form, write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.power import GatePower
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.copies import MANY_REPEATS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file

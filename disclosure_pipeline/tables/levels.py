@@ -393,6 +393,15 @@ def level_label(level: Any) -> str:
     return str(level)
 
 
+def name_level(target: Any, level: Any) -> str:
+    """Return the name of a level of a target in frames and clauses.
+
+    >>> name_level("hiv", "positive")
+    'hiv: positive'
+    """
+    return f"{target}: {level_label(level)}"
+
+
 def is_missing(level: Any) -> bool:
     """Return whether a value is any form of missing."""
     return (

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, Default
+from disclosure_pipeline.measures.catalogue import BOUNDABLE
+from disclosure_pipeline.measures.entry import Default
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.gate_template import build_file_schema
 

@@ -14,7 +14,7 @@ from support.surveys import LOOSE
 
 from disclosure_pipeline.candidates.measuring import measure_without_controls
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
+from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 

@@ -14,7 +14,7 @@ from support.paths import SD2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
+from disclosure_pipeline.measures.catalogue import DEFAULTS
 
 RECORDS = 2_000
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"

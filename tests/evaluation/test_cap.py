@@ -12,7 +12,7 @@ from support.sampling import examples
 from support.small_tables import KEYS, TARGET_LEVELS, frame, from_counts, measured, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.attribute import CAP
+from disclosure_pipeline.measures.cap import CAP
 
 Counts = Sequence[Sequence[int]]
 

@@ -15,7 +15,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
-from disclosure_pipeline.evaluation.resemblance import LEAST_SHARED
+from disclosure_pipeline.measures.resemblance import LEAST_SHARED
 from disclosure_pipeline.policy.bounds import Policy
 
 RECORDS = 400

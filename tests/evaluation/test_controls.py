@@ -27,8 +27,8 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.evaluation.long_table import LARGEST_DEVIATION
-from disclosure_pipeline.measures.attribute import CAP, cap_measures
 from disclosure_pipeline.measures.baselines import BaselineCounts
+from disclosure_pipeline.measures.cap import CAP, cap_measures
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables

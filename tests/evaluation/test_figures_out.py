@@ -11,9 +11,9 @@ from pandas.testing import assert_frame_equal
 from support.paths import DOCS
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.long_table import NUMBERS, view_frame
 from disclosure_pipeline.evidence.dossier import collect_figures, to_rows
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.words import Basis
 
 jsonschema: Any = pytest.importorskip("jsonschema", reason="validates against a schema")

@@ -11,11 +11,12 @@ from support import gates
 from support.paths import ROOT
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, DEFAULTS, FIGURES, Statistic
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_heading, find_words
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evidence.validation import ALLOWED, build_metric_table
+from disclosure_pipeline.measures.catalogue import BOUNDABLE, DEFAULTS, FIGURES
+from disclosure_pipeline.measures.entry import Statistic
 from disclosure_pipeline.measures.together import RELEASED_WORDS
 from disclosure_pipeline.measures.words import SHARE
 from disclosure_pipeline.policy.gate import Gate

@@ -10,9 +10,9 @@ from reference import releases as records
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.counts import WholeRecords, plan_measures
 from disclosure_pipeline.evaluation.releases import measure_releases
+from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.measures.found import USUAL_BOUNDS, WHOLE
 from disclosure_pipeline.tables.grouping import grouping_of
 

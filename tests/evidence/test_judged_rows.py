@@ -15,7 +15,6 @@ from support import gates
 from support.paths import PACKAGE
 
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
     ANY_FILE,
@@ -34,6 +33,7 @@ from disclosure_pipeline.evidence.page.first_page import (
 )
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target, show_subgroups
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.copies import ALL_COLUMNS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate

@@ -19,7 +19,6 @@ from support import gates
 from support.processes import fork
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evaluation.plots import drawing
@@ -46,6 +45,7 @@ from disclosure_pipeline.evidence.page.rendering import (
     render_page,
     render_result,
 )
+from disclosure_pipeline.measures.catalogue import BOUNDABLE
 from disclosure_pipeline.measures.words import COUNT, PERCENT, POINTS, RECORDS, SHARE
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.sentences import MISSING, write_subject

@@ -19,8 +19,8 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import count_keys
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.resemblance import find_renumbered
+from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.measures.chance import (
     beyond_chance,
     distance_by_chance,

@@ -12,7 +12,7 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, Home
 from support.sampling import on_some_days, some_of
 
-from disclosure_pipeline.evaluation.catalogue import FIGURES
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.policy.clauses import list_effective_clauses

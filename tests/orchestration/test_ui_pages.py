@@ -16,7 +16,7 @@ from support.paths import ROOT
 from support.sampling import only_in_ci
 
 from disclosure_pipeline.demo.run import HONEST, LEAKY
-from disclosure_pipeline.evaluation.catalogue import FIGURES
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.orchestration.steps import name_check
 from disclosure_pipeline.policy.clauses import Clause
 

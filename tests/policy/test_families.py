@@ -14,9 +14,9 @@ from disclosure_pipeline.candidates.measuring import measure_tables
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
+from disclosure_pipeline.measures.catalogue import BOUNDABLE
 from disclosure_pipeline.policy.bounds import Measures
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge

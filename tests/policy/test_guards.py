@@ -23,11 +23,11 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS
 from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
+from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.measures.people import PeopleCounts, repeats
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate

@@ -19,8 +19,8 @@ from support.judging import judge_values
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
-from disclosure_pipeline.evaluation.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
+from disclosure_pipeline.measures.catalogue import DEFAULTS, FIGURES
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.gate import Gate

@@ -8,7 +8,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from support.judging import judge_values
 
-from disclosure_pipeline.evaluation.catalogue import FIGURES, Statistic
+from disclosure_pipeline.measures.catalogue import FIGURES
+from disclosure_pipeline.measures.entry import Statistic
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.rounding import round_figure, round_records
 from disclosure_pipeline.policy.sentences import write_sentence

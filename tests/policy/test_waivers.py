@@ -14,7 +14,8 @@ from support import gates
 from support.gates import COPY, GATE, HONEST, Home, checks, definition, failures
 from support.judging import judge_values
 
-from disclosure_pipeline.evaluation.catalogue import BOUNDABLE, FIGURES, Statistic
+from disclosure_pipeline.measures.catalogue import BOUNDABLE, FIGURES
+from disclosure_pipeline.measures.entry import Statistic
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.reviewed_files import Waiver, WaiverError, read_waivers
 from disclosure_pipeline.policy.sentences import write_sentence

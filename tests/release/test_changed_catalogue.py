@@ -15,8 +15,8 @@ from securesystemslib.signer import CryptoSigner
 from support import releases
 
 from disclosure_pipeline.candidates.store import STATEMENT
-from disclosure_pipeline.evaluation import catalogue
-from disclosure_pipeline.evaluation.catalogue import Default, Figure
+from disclosure_pipeline.measures import catalogue
+from disclosure_pipeline.measures.entry import Default, Figure
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.statement import find_contradictions, read_statement

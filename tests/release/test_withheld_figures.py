@@ -10,11 +10,12 @@ import pytest
 from support import gates
 from support.judging import judge_values
 
-from disclosure_pipeline.evaluation.catalogue import FIGURES, Default, Figure, Place
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, describe_broken_clauses
 from disclosure_pipeline.evidence.page.rendering import make_publishable, render_page
+from disclosure_pipeline.measures.catalogue import FIGURES
+from disclosure_pipeline.measures.entry import Default, Figure, Place
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate

@@ -8,10 +8,10 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import Question
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evidence.page.charts import PageTable
+from disclosure_pipeline.measures.entry import Question
 from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.sentences import (

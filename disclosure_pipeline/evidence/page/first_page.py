@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.errors import choose_form, write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evaluation.plots.pictures import title_power
@@ -31,6 +30,7 @@ from disclosure_pipeline.evidence.page.clauses_section import (
     write_baselines,
 )
 from disclosure_pipeline.evidence.page.sections import list_worst_by_target
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.policy.clauses import find_required_bound
 from disclosure_pipeline.policy.sentences import (
     MISSING,

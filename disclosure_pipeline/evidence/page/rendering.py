@@ -12,7 +12,6 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.catalogue import FIGURES
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import NUMBERS, PLACES, FigureRow, view_frame
 from disclosure_pipeline.evaluation.power import GatePower
@@ -48,6 +47,7 @@ from disclosure_pipeline.evidence.page.first_page import (
     show_power,
     write_headline,
 )
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.words import NONE, Words
 from disclosure_pipeline.policy.rounding import (
     find_fewest_records,

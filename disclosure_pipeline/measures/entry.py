@@ -1,0 +1,182 @@
+"""The entry of a figure, which stands beside its formula.
+
+It has the figure's words, its place in the frames of a result, what may be bounded, the default of a figure
+that every gate bounds, what a broken bound means, and how it is published. `catalogue` collects the entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from disclosure_pipeline.measures.words import Words
+
+Question = Literal["copied", "found", "learned", "trusted"]
+QUESTIONS: tuple[Question, ...] = get_args(Question)
+"""The questions of the page, in its order."""
+
+Statistic = Literal["at_most", "at_least", "at_most_share", "beyond"]
+"""The statistic of a figure that is bounded.
+
+The figure itself, from above or below; its share of GT's own risk; or what is beyond other people's records
+and beyond chance.
+"""
+
+About = Literal["", "target", "key", "level", "way", "column", "columns"]
+"""The subject of a figure.
+
+The whole table, a target, a key, a sensitive level of a target, a way in which people are found, a column, or
+a set of columns.
+"""
+
+
+Public = Literal["share", "difference", "unit", "exact"]
+"""The rounding of a figure for the public.
+
+As a "share" of all records, in statements, too; so, but only the "difference" from other people's records; by
+its "unit", in the public edition of the dossier only; or "exact", if it reveals nothing about people.
+"""
+
+
+@dataclass(frozen=True)
+class Default:
+    """The bound that every gate has of a figure.
+
+    A policy may set any from `lowest` up to, not including, `below`. `text`: what the bound is in percent of.
+    `by_way`: the bounds that differ in some of the ways in which people are found.
+    """
+
+    statistic: Statistic
+    bound: float
+    text: str
+    lowest: float = 0
+    below: float = 100
+    by_way: Mapping[str, float] = field(default_factory=dict)
+
+    def find_bound(self, about: str | None) -> float:
+        """Return the bound of a figure about a way (perhaps of a further confidential table), or anything."""
+        ways = [way for way in self.by_way if about == way or (about or "").startswith(f"{way} of ")]
+        return self.by_way[ways[0]] if ways else self.bound
+
+
+@dataclass(frozen=True)
+class Place:
+    """The columns of a frame that have a figure: the figure itself, and what stands beside it.
+
+    value: a column, or several of which the smallest counts. beyond_chance: what a gate bounds, where chance
+    is allowed for. others: other people's records; of several columns, the largest counts. own: GT's own
+    risk. permuted: the figure if SD's targets are permuted. is_of_any: not all of several columns need
+    to be there. about: what its rows are about, where the frame does not say it.
+    """
+
+    frame: str
+    value: str | tuple[str, ...] = ""
+    at_n: str = ""
+    others: str | tuple[str, ...] = ""
+    beyond: str = ""
+    se: str = ""
+    by_chance: str = ""
+    beyond_chance: str = ""
+    own: str = ""
+    permuted: str = ""
+    is_of_any: bool = False
+    about: str = ""
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of all these columns."""
+        own = (self.value, self.at_n, self.others, self.own, self.permuted)
+        differences = (self.beyond, self.se, self.by_chance, self.beyond_chance)
+        return [
+            name for of in (*own, *differences) for name in ((of,) if isinstance(of, str) else of) if name
+        ]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that a policy may bound, or that the page shows.
+
+    words, beyond: of the figure, and of what is beyond other people's records.
+    also: further frames with rows of it, in the same columns.
+    weighed: its place by weight, each record counting as the people it represents.
+    statistics: what a policy may bound. default: what every gate bounds.
+    family: the section of `measures` that it needs. own: the name of GT's own risk.
+    is_doubt: beyond its bound, nothing can be judged. may_be_waived: a waiver may lift its bound although
+        every gate has it.
+    is_of_release: all files of a candidate have one figure together. is_stacked: it is also bounded for all
+        files as one table.
+    meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
+    shown_with: the figure whose check also shows this one.
+    follows: the figure of whose target it has the bounds, in place of own ones.
+    public: how it and what stands beside it are rounded for the public; None withholds them.
+    """
+
+    name: str
+    words: Words
+    place: Place
+    question: Question
+    about: About = ""
+    statistics: tuple[Statistic, ...] = ()
+    beyond: Words | None = None
+    also: tuple[str, ...] = ()
+    weighed: Place | None = None
+    default: Default | None = None
+    family: str = ""
+    largest: float | None = 100
+    own: str = ""
+    is_doubt: bool = False
+    may_be_waived: bool = False
+    is_of_release: bool = False
+    is_per_confidential_table: bool = False
+    is_stacked: bool = True
+    meaning: str = ""
+    by_column: str = ""
+    shown_with: str = ""
+    follows: str = ""
+    public: Public | None = None
+
+    @property
+    def high_is_safe(self) -> bool:
+        """True if it is bounded from below, as protection is."""
+        return self.words.high_is == "safe"
+
+    @property
+    def is_only_shown(self) -> bool:
+        """True if neither a policy nor a gate bounds it."""
+        return not (self.statistics or self.default or self.is_doubt)
+
+    @property
+    def can_be_waived(self) -> bool:
+        """True if a waiver may lift its bound: seldom of a figure that every gate bounds."""
+        return self.may_be_waived or (self.default is None and not self.is_doubt)
+
+    def find_place(self, basis: str) -> Place:
+        """Return its place, by weight if a row's basis is people."""
+        return self.weighed if basis == "people" and self.weighed is not None else self.place
+
+    def find_published(self, statistic: Statistic) -> Public | None:
+        """Return how what is bounded is rounded for the public; None withholds it."""
+        if self.public == "difference":
+            return "share" if statistic == "beyond" else None
+        return self.public
+
+    def find_words(self, statistic: Statistic) -> Words:
+        """Return the words of what is bounded."""
+        return self.beyond if statistic == "beyond" and self.beyond is not None else self.words
+
+
+def place_beyond(frame: str, name: str, basis: str = "", /, **columns: str | tuple[str, ...]) -> Place:
+    """Return the place of a figure whose columns are named after it; `columns` has those of other names.
+
+    `basis`: the end of the names of figures by weight.
+    """
+    beyond = f"{name}_beyond{basis}"
+    named: dict[str, Any] = {
+        "value": f"{name}{basis}",
+        "others": f"{name}_others{basis}",
+        "beyond": beyond,
+        "se": f"{beyond}_se",
+        "beyond_chance": f"{beyond}_chance",
+    }
+    return Place(frame, **named | columns)
