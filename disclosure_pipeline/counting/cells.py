@@ -35,12 +35,13 @@ from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, add_up, 
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run, run_lengths, tabulate_cells
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts, count_together, count_unique_in_any
+from disclosure_pipeline.measures.totals import count_hits_apart
 from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 Place = tuple[Any, ...]
 """Where counts belong in `DisclosureCounts`."""
-_KEYS, _WITHOUT, _PAIRS, _ANY = "keys", "without", "pairs", "any"
+_KEYS, _APART, _WITHOUT, _PAIRS, _ANY = "keys", "apart", "without", "pairs", "any"
 
 LevelsOf = Callable[[IntArray], IntArray]
 """Returns the level of each key for an array of q (shape: keys, numbers)."""
@@ -65,7 +66,6 @@ class Cells:
     alone: records of each table that share their key combination with no other record, and are in no row.
     alike, n: see `FrequencyTable`. is_joined: key combinations that look the same stand as one, if any do.
     find_large: returns the key levels, t and d of a synthesis' DiSCO cells to list, if q are joined.
-    hits_apart: for each synthesis, see `count_hits_apart`.
     each: False to count only what all syntheses disclose together.
     left_out: the place of a key without which these are key combinations. Only copies are counted by them:
         those of SD records alone, and of one record in `alone`, may be in no row.
@@ -82,7 +82,6 @@ class Cells:
     n: IntArray | int = 1
     is_joined: bool = False
     find_large: Callable[[int], tuple[IntArray, IntArray, IntArray]] | None = None
-    hits_apart: Sequence[int] | None = None
     each: bool = True
     left_out: int | None = None
 
@@ -127,11 +126,7 @@ class Cells:
 
     def _count_keys(self, i: int) -> KeyCounts:
         d_q, s_q = self.counts[0], self.counts[1 + i]
-        hits_apart = self.hits_apart[i] if self.hits_apart else 0
-        if isinstance(self.n, int):
-            counted = count_equal_keys(d_q, s_q, hits_apart)
-        else:
-            counted = count_keys(d_q, s_q, self.n, hits_apart)
+        counted = count_equal_keys(d_q, s_q) if isinstance(self.n, int) else count_keys(d_q, s_q, self.n)
         if self.alone is None:
             return counted
         return add_up([count_keys(np.array([1, 0]), np.array([0, 1]), self._alone(i)), counted])
@@ -299,17 +294,38 @@ def _join(target: Target, q: IntArray, t: IntArray, d: IntArray, s: IntArray) ->
 
 
 @dataclass(frozen=True)
+class LoneKeys:
+    """The key combinations that one GT record has: the level of each key (shape: keys, combinations).
+
+    Only a request for hits of keys drawn apart needs them, each once for all syntheses.
+    """
+
+    levels: IntArray
+
+    def count(self, request: CountRequest) -> Iterator[tuple[Place, Any]]:
+        """Yield the hits of each synthesis."""
+        for synthesis, shares in enumerate(request.shares_apart, start=1):
+            yield (_APART, synthesis), count_hits_apart(self.levels, shares)
+
+
+@dataclass(frozen=True)
 class Counted:
     """Counts of cells that are counted where they were found, and where they belong."""
 
     counts: Sequence[tuple[Place, Any]]
+
+    @classmethod
+    def apart(cls, hits: Sequence[int]) -> Counted:
+        """Return what `LoneKeys` are counted to, for each synthesis."""
+        return cls([((_APART, synthesis), number) for synthesis, number in enumerate(hits, start=1)])
 
     def count(self, _: CountRequest) -> Sequence[tuple[Place, Any]]:
         """Return the counts."""
         return self.counts
 
 
-Part = Callable[[], Iterable[tuple[int, Cells | Counted]]]
+Found = Cells | LoneKeys | Counted
+Part = Callable[[], Iterable[tuple[int, Found]]]
 """Finds cells of some key combinations: the number of a request, and its cells."""
 
 
@@ -419,6 +435,7 @@ def _gather(sums: Mapping[Place, Sequence[Any]], number: int, request: CountRequ
         tuple(tuple(of(i, j) for j in syntheses) for i in targets),
         tuple(of(i, _PAIRS) if (number, i, _PAIRS) in sums else () for i in targets),
         TogetherCounts(of(_ANY), tuple(of(i) for i in targets)) if request.together else None,
+        tuple(of(_APART, j) for j in syntheses) if request.apart else (),
         tuple(
             tuple(of(_WITHOUT, k, j) for j in syntheses)
             for k in range(len(request.keys) if request.without_each and len(request.keys) > 1 else 0)

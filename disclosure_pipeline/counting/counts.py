@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class CountRequest:
         """The keys, then the columns of the targets."""
         return [*self.keys, *(target.column for target in self.targets)]
 
-    @property
+    @cached_property
     def shares_apart(self) -> list[dict[int, Floats]]:
         """The share of each synthesis' records with each level of each key; empty unless `apart`.
 
@@ -166,15 +166,13 @@ class KeyCounts:
     """Counts of the keys in one synthesis, whatever the target.
 
     If the keys are all columns that the tables share, these are copies: `shared.SD_in_GT` in all, and
-    `unique_hits.hits` copies of a record that no other GT record equals. `hits_apart`: see
-    `count_hits_apart`; 0 unless the request asks for it.
+    `unique_hits.hits` copies of a record that no other GT record equals.
     """
 
     uniques: Uniques
     shared: SharedCounts
     unique_hits: HitCounts
     matched: MatchedKeys
-    hits_apart: int = 0
 
     @property
     def people(self) -> PeopleCounts:
@@ -224,32 +222,33 @@ class DisclosureCounts:
 
     `targets[i][j]` belongs to target i in synthesis j + 1. `pairs_of_key[i][k]` are all GT records by
     level of key k * size of target i + target level; `pairs_of_key[i]` is empty if no DiSCO cell is listed.
-    `together` is None unless requested. `without[i][j]` belongs to all keys but the i-th in synthesis j + 1.
+    `together` is None unless requested. `hits_apart`: see `count_hits_apart`; empty unless requested.
+    `without[i][j]` belongs to all keys but the i-th in synthesis j + 1.
     """
 
     keys: tuple[KeyCounts, ...]
     targets: tuple[tuple[TargetCounts, ...], ...]
     pairs_of_key: tuple[tuple[Grouped, ...], ...]
     together: TogetherCounts | None = None
+    hits_apart: tuple[int, ...] = ()
     without: tuple[tuple[CopyCounts, ...], ...] = ()
 
 
-def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1, hits_apart: int = 0) -> KeyCounts:
+def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
     """Count the keys from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return KeyCounts(
         uniques(d_q, s_q, s_q > 0, keys),
         count_shared(d_q * keys, s_q * keys),
         hit_counts(d_q, s_q, keys),
         matched_keys(d_q, s_q, keys),
-        hits_apart,
     )
 
 
-def count_equal_keys(d_q: IntArray, s_q: IntArray, hits_apart: int = 0) -> KeyCounts:
+def count_equal_keys(d_q: IntArray, s_q: IntArray) -> KeyCounts:
     """Count the keys from the counts of each q; those with equal counts are counted together."""
     base = int(s_q.max(initial=0)) + 1
     counted = Grouped.count(d_q * base + s_q)
-    return count_keys(*np.divmod(counted.groups, base), counted.sums, hits_apart)
+    return count_keys(*np.divmod(counted.groups, base), counted.sums)
 
 
 def count_target(

@@ -103,10 +103,10 @@ def compare_records(counts: Counts) -> BesideOthers:
     with_band = [(place, place.band) for place in places if place.band]
     return BesideOthers(
         {
-            synthesis: to_row(
-                unique_hits(of_keys.unique_hits, Sizes(N_d, n), 100 * of_keys.hits_apart / APART_SCALE)
+            synthesis: to_row(unique_hits(of_keys.unique_hits, Sizes(N_d, n), 100 * hits / APART_SCALE))
+            for synthesis, (of_keys, n, hits) in enumerate(
+                zip(counts.counts.keys, N_s, counts.counts.hits_apart, strict=True), start=1
             )
-            for synthesis, (of_keys, n) in enumerate(zip(counts.counts.keys, N_s, strict=True), start=1)
         },
         {place.index: _compare_target(place) for place in places},
         {

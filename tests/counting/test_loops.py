@@ -24,7 +24,6 @@ from disclosure_pipeline.counting.memory import partial_records, radix, whole_re
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.measures.exact import add_up
-from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.tables.levels import count_codes
 
 pytest.importorskip("numba")
@@ -83,28 +82,6 @@ def test_columns_however_they_are_stored(monkeypatch: pytest.MonkeyPatch, kind: 
     monkeypatch.setattr(memory, "gains_by_loops", lambda _: True)
     monkeypatch.setattr(memory, "Limits", lambda: Limits(table=0, compiled=0))
     assert_same(dp.disclosure(gt, sd, ["age"], "income"), plain)
-
-
-@given(st.data(), st.lists(st.integers(1, 6), min_size=2, max_size=4))
-def test_chances_of_keys_drawn_apart_add_up_as_in_numpy(data: st.DataObject, sizes: list[int]) -> None:
-    """Bit for bit, whatever the order of the keys."""
-    of_level = st.integers(0, 2**20).map(lambda part: part / 2**20 / 3)
-    shares = [np.array(data.draw(st.lists(of_level, min_size=size, max_size=size))) for size in sizes]
-    order = data.draw(st.permutations(range(len(sizes))))
-    codes = np.array(
-        data.draw(st.lists(st.integers(0, int(np.prod(sizes)) - 1), max_size=20)), dtype=np.int64
-    )
-    levels = np.array(np.unravel_index(codes, sizes))
-    of_sizes = np.array(sizes, dtype=np.uint64)
-    actual = loops.sum_chances(
-        codes.astype(np.uint64),
-        of_sizes,
-        np.cumsum(of_sizes) - of_sizes,
-        np.concatenate(shares),
-        np.array(order),
-        APART_SCALE,
-    )
-    assert actual == count_hits_apart(levels, {place: shares[place] for place in order})
 
 
 @pytest.mark.parametrize("largest", [whole_records.LARGEST, 1 << 20])

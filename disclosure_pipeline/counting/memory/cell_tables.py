@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.cells import CellParts, Cells, Parts
+from disclosure_pipeline.counting.cells import CellParts, Cells, Found, LoneKeys, Parts
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory.radix import (
     Codes,
@@ -165,14 +165,10 @@ def code_keys(job: Job) -> tuple[list[Codes], list[IntArray]]:
 def find_keys(job: Job, counts: Sequence[IntArray]) -> Parts:
     """Return the key combinations, from the records of each table with each code."""
 
-    def find() -> Iterator[Cells]:
-        def list_alone() -> Codes:
-            return np.flatnonzero(counts[0] == 1)
+    def find_lone() -> Iterator[Found]:
+        yield LoneKeys(job.keys.levels_of(np.flatnonzero(counts[0] == 1)))
 
-        hits_apart = [job.count_hits_apart(synthesis, list_alone) for synthesis in job.syntheses]
-        yield Cells.of_keys(counts, hits_apart=hits_apart)
-
-    return job.collect([find])
+    return job.collect([lambda: [Cells.of_keys(counts)], *([find_lone] if job.request.apart else [])])
 
 
 def find_in_tables(job: Job, codes: Sequence[Codes], targets: Sequence[int]) -> CellParts:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from disclosure_pipeline.measures.exact import Floats, IntArray
+from disclosure_pipeline.measures.exact import IntArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
@@ -373,29 +373,6 @@ def list_alone(records: Records, key_bit: np.uint64, alone: Records) -> int:
                 found += 1
             begin, GT = end, 0
     return found
-
-
-@compiled
-def sum_chances(
-    codes: Records, sizes: Records, first: Records, chances: Floats, order: IntArray, scale: float
-) -> int:
-    """Add up the chances of key combinations: see `measures.totals.count_hits_apart`.
-
-    `sizes[k]` is the base of digit k of a code, whose level l has the chance `chances[first[k] + l]`; `order`
-    has the digits in the order in which chances are multiplied.
-    """
-    places, hits = np.empty_like(sizes), 0
-    for code in codes:
-        rest = code
-        for k in range(len(sizes) - 1, -1, -1):
-            above = rest // sizes[k]
-            places[k] = first[k] + rest - above * sizes[k]
-            rest = above
-        chance = 1.0
-        for k in order:
-            chance *= chances[places[k]]
-        hits += np.int64(np.floor(chance * scale))
-    return hits
 
 
 @compiled

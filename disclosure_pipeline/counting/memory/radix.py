@@ -12,11 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.cells import Cells, Parts
+from disclosure_pipeline.counting.cells import Found, Parts
 from disclosure_pipeline.counting.counts import CountRequest
-from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray
+from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, sort_together
-from disclosure_pipeline.measures.totals import count_hits_apart
 from disclosure_pipeline.runtime.machine import threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.levels import CodedColumn, Reader, StoredColumn
@@ -33,6 +32,11 @@ _MOST_COMPILED = (1 << 31) - 1  # records: the loops count them in 32 bits
 _FORMULAS = 2  # at once: their many small steps take the lock, and eight threads are no faster
 _TASKS = 8  # for each thread
 _RECORDS = 4  # for each cell: fewer are counted faster in one table than in several that are added up
+
+
+def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
+    """Return the smaller type that holds numbers of `bits` bits."""
+    return np.uint32 if bits <= 32 else np.uint64  # noqa: PLR2004
 
 
 @dataclass(frozen=True)
@@ -262,16 +266,6 @@ class Job:
         """Return the callback of a step: it takes the number of completed tasks and of all tasks."""
         return partial(self.on_progress, step)
 
-    @cached_property
-    def _shares_apart(self) -> list[dict[int, Floats]]:
-        return self.request.shares_apart
-
-    def count_hits_apart(self, synthesis: int, alone: Callable[[], Codes]) -> int:
-        """Count the hits of keys drawn apart on key combinations that one GT record has, given by code."""
-        if not self._shares_apart:
-            return 0
-        return count_hits_apart(self.keys.levels_of(alone()), self._shares_apart[synthesis - 1])
-
     def parts(self, table: int) -> Iterator[slice]:
         """Yield the parts of a table that are coded at a time."""
         for start in range(0, self.records[table], self.limits.coded_part):
@@ -284,7 +278,7 @@ class Job:
 
     def collect(
         self,
-        finds: Sequence[Callable[[], Iterable[Cells]]],
+        finds: Sequence[Callable[[], Iterable[Found]]],
         targets: Sequence[int] = (),
         find_pairs: Callable[[Sequence[int]], list[tuple[Grouped, ...]]] | None = None,
         threads: int | None = None,
@@ -296,7 +290,7 @@ class Job:
         """
         number = self.number
 
-        def find(find_cells: Callable[[], Iterable[Cells]]) -> Iterator[tuple[int, Cells]]:
+        def find(find_cells: Callable[[], Iterable[Found]]) -> Iterator[tuple[int, Found]]:
             return ((number, cells) for cells in find_cells())
 
         def find_all_pairs(listed: Sequence[tuple[int, int]]) -> list[tuple[Grouped, ...]]:

@@ -18,14 +18,13 @@ from math import prod
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.cells import CellParts, Cells
+from disclosure_pipeline.counting.cells import CellParts, Cells, Counted, Found, LoneKeys
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.counting.memory import loops
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
 from disclosure_pipeline.counting.memory.packing import Packing
-from disclosure_pipeline.counting.memory.radix import Codes, Item, Job, Numbering, sum_readers
+from disclosure_pipeline.counting.memory.radix import Codes, Item, Job, sum_readers
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.totals import APART_SCALE
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 _CLASSES, _ROWS = 1 << 14, 1_000_000  # of a target: what does not fit stands for itself
@@ -72,13 +71,14 @@ class PartCells:
     """The cells of a part beside its classes: `alone` records of GT and SD, and for each scan the rest.
 
     single: the code of each key combination, and q, t, d, s of its cells. large: key, t and d of the DiSCO
-    cells to list, of key combinations in classes. hits_apart: see `Job.count_hits_apart`.
+    cells to list, of key combinations in classes. lone: those that one GT record has,
+    counted, if asked for.
     """
 
     alone: IntArray
     single: list[tuple[Codes, ...]]
     large: list[tuple[Codes, ...]]
-    hits_apart: int
+    lone: Sequence[Counted]
 
 
 @contextmanager
@@ -174,9 +174,9 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     rooms = list[Room]()
     waiting: list[list[Sequence[loops.Classes]]] = [[] for _ in job.syntheses]
     tasks = [
-        partial(_scan_range, job, packing, apart, synthesis, dealt, i, size, scans, rooms, classes)
+        partial(_scan_range, job, packing, synthesis, dealt, i, size, scans, rooms, classes, lists_lone)
         for synthesis, classes in zip(job.syntheses, waiting, strict=True)
-        for apart in [_count_apart(job, synthesis)]
+        for lists_lone in [with_keys and job.request.apart and synthesis == job.syntheses[0]]
         for i, size in enumerate(dealt.count(synthesis).tolist())
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
@@ -186,9 +186,10 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
         for i, scan in enumerate(scans)
     ]
     merged = iter(run_in_threads(merging, job.threads))
-    finds: list[Callable[[], Iterable[Cells]]] = []
+    finds: list[Callable[[], Iterable[Found]]] = []
     for synthesis in job.syntheses:
         own_parts = [next(parts) for _ in range(dealt.ranges)]
+        finds.append(partial(iter, [counted for part in own_parts for counted in part.lone]))
         for i, (place, scan) in enumerate(zip(places, scans, strict=True)):
             finds += _find_classes(packing, synthesis, place, i, scan, next(merged), own_parts)
             finds += [
@@ -198,24 +199,9 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     yield job.collect(finds, targets, partial(count_pairs_of, job), job.formula_threads)
 
 
-def _count_apart(job: Job, synthesis: int) -> Callable[[Codes], int]:
-    """Return a function from codes of key combinations to `Job.count_hits_apart`."""
-    columns, places = job.keys.columns, job.keys.places or ()
-    if not job.request.apart or len(columns) == 1 or any(isinstance(one, Numbering) for one in columns):
-        return lambda codes: job.count_hits_apart(synthesis, lambda: codes)
-    shares = job.request.shares_apart[synthesis - 1]
-    sizes = np.array([column.size for column in columns], dtype=np.uint64)
-    chances = np.concatenate([shares[place] for place in places])
-    order = np.array([places.index(place) for place in shares])
-    return lambda codes: loops.sum_chances(
-        codes, sizes, np.cumsum(sizes) - sizes, chances, order, APART_SCALE
-    )
-
-
 def _scan_range(
     job: Job,
     packing: Packing,
-    count_apart: Callable[[Codes], int],
     synthesis: int,
     dealt: DealtRecords,
     number: int,
@@ -223,6 +209,7 @@ def _scan_range(
     scans: Sequence[Scan],
     rooms: list[Room],
     waiting: list[Sequence[loops.Classes]],
+    lists_lone: bool,
 ) -> PartCells:
     """Scan the `size` records of GT and one SD in a range; the classes are added to those of the thread."""
     usual = int(_SPARE * sum(job.records)) // dealt.ranges
@@ -233,13 +220,14 @@ def _scan_range(
         table_bit, key_bit = np.uint64(packing.table_bit), np.uint64(packing.table_bit + 1)
         dealt.read(number, synthesis, room.records)
         records = loops.sort_by_key(room.records[:size], room.spare[:size], key_bit)
-        alone, hits_apart = np.zeros(2, dtype=np.int64), 0
-        if job.request.apart:
-            found = loops.list_alone(records, key_bit, room.single.key)
-            hits_apart = count_apart(room.single.key[:found])
+        alone, lone = np.zeros(2, dtype=np.int64), list[Counted]()
+        if lists_lone:
+            codes = room.single.key[: loops.list_alone(records, key_bit, room.single.key)]
+            # Counted at once: kept until the end, they would take more memory than all classes.
+            lone = [Counted([*LoneKeys(packing.keys.levels_of(codes)).count(job.request)])]
         fewest = 2 if all(scan.most for scan in scans) else 1
         keys = loops.find_keys(records, key_bit, fewest, room.begins, room.ends, alone)
-        parts = PartCells(alone, [], [], hits_apart)
+        parts = PartCells(alone, [], [], lone)
         for scan, of_scan in zip(scans, classes, strict=True):
             room.single.used[:] = room.large.used[:] = 0
             loops.add_keys(
@@ -337,8 +325,7 @@ def _find_classes(
     alone = np.sum([part.alone for part in parts], axis=0) * (scan.most > 0)
     q, t, d, s, n, alike = classes
     if place is None:
-        hits_apart = [sum(part.hits_apart for part in parts)]
-        yield lambda: [Cells.of_keys([d, s], [synthesis], n=n, alone=alone, hits_apart=hits_apart)]
+        yield lambda: [Cells.of_keys([d, s], [synthesis], n=n, alone=alone)]
         return
 
     def find_large(_: int) -> tuple[IntArray, IntArray, IntArray]:

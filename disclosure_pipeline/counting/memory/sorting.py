@@ -10,20 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.counting.cells import Cells, Parts
+from disclosure_pipeline.counting.cells import Cells, Found, LoneKeys, Parts
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
 from disclosure_pipeline.counting.memory.packing import Packing, table_bits
-from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers
+from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers, unsigned_type
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths, undo_cumsum
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 _NARROW = np.iinfo(np.uint32).max
-
-
-def unsigned_type(bits: int) -> type[np.uint32] | type[np.uint64]:
-    """Return the smaller type that holds numbers of `bits` bits."""
-    return np.uint32 if bits <= 32 else np.uint64  # noqa: PLR2004
 
 
 def find_sorted_cells(
@@ -64,7 +59,7 @@ def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
 
 def _find_in_part(
     job: Job, packing: Packing, targets: Sequence[int], records: Codes, *, each: bool, with_keys: bool
-) -> Iterator[Cells]:
+) -> Iterator[Found]:
     """Yield the cells of some keys, all of whose records these are."""
     table = packing.table_of(records)
     new = np.append(first_of_run(packing.q(records)), True)
@@ -74,13 +69,11 @@ def _find_in_part(
     by_key = RecordsByKey.from_sorted(packing, records[of_several], table[of_several])
     if with_keys:
         counts = by_key.count()
-
-        def list_alone() -> Codes:
+        yield Cells.of_keys(counts, alone=alone, each=each)
+        if job.request.apart and each:
             alone_in_GT = packing.q(records[is_alone & (table == 0)])
-            return np.concatenate((alone_in_GT, by_key.codes[counts[0] == 1]))
-
-        hits_apart = [job.count_hits_apart(synthesis, list_alone) for synthesis in job.syntheses]
-        yield Cells.of_keys(counts, alone=alone, hits_apart=hits_apart, each=each)
+            lone = np.concatenate((alone_in_GT, by_key.codes[counts[0] == 1]))
+            yield LoneKeys(packing.keys.levels_of(lone))
     if any(target.exclusions for target in packing.targets):
         by_key, alone = RecordsByKey.from_sorted(packing, records, table), 0 * alone
     for place, i in enumerate(targets):

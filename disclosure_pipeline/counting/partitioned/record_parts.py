@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.cells import Cells, Counted, Parts
+from disclosure_pipeline.counting.cells import Cells, Found, Parts
 from disclosure_pipeline.counting.counts import CountRequest, gather_columns
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs
 from disclosure_pipeline.counting.memory.engine import find_in_memory
@@ -96,7 +96,7 @@ class PartCounter:
         mixed *= _MULTIPLIER
         return (((mixed >> _HALF) * np.uint64(parts)) >> _HALF).astype(np.min_scalar_type(parts - 1))
 
-    def find_cells(self, records: Sequence[Records], limits: Limits) -> Iterator[tuple[int, Cells | Counted]]:
+    def find_cells(self, records: Sequence[Records], limits: Limits) -> Iterator[tuple[int, Found]]:
         """Yield the cells of a part for each request, by number, from the `records` of each table in it."""
         if not any(map(len, records)):
             return
@@ -238,7 +238,7 @@ def determines(finer: CodedColumn, coarser: CodedColumn) -> bool:
     )
 
 
-def _find_in_part(parts: RecordParts, limits: Limits, part: int) -> Iterator[tuple[int, Cells | Counted]]:
+def _find_in_part(parts: RecordParts, limits: Limits, part: int) -> Iterator[tuple[int, Found]]:
     records = [parts.spill_file.read((part, table)) for table in parts.counter.tables]
     return parts.counter.find_cells(records, limits)
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from disclosure_pipeline.counting.cells import CellParts, Cells, Parts
+from disclosure_pipeline.counting.cells import CellParts, Cells, Counted, Found, Parts
 from disclosure_pipeline.counting.counts import CountRequest, Target, gather_columns
 from disclosure_pipeline.counting.relational import cells
 from disclosure_pipeline.counting.relational.cells import fetch_cells
@@ -80,23 +80,23 @@ def _find(read: ReadTables, number: int, request: CountRequest, on_progress: OnP
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
         rows, sizes = count_key_combinations(records, digits, N, stack)
-        hits_apart = fetch_hits_apart(rows.keys, digits, keys) if request.apart else None
-        yield _collect(number, _cells_of_keys(sizes, hits_apart))
+        yield _collect(number, _cells_of_keys(sizes))
+        if request.apart:
+            yield _collect(number, Counted.apart(fetch_hits_apart(rows.keys, digits, keys)))
         on_progress(_STEP, 2, steps)
         for i, target in enumerate(targets):
             yield from _find_target(rows, place[id(target.column)], number, i, request)
             on_progress(_STEP, 3 + i, steps)
 
 
-def _collect(number: int, cells_of_keys: Cells) -> Parts:
+def _collect(number: int, found: Found) -> Parts:
     """Return a single part, already found."""
-    return Parts([lambda: [(number, cells_of_keys)]])
+    return Parts([lambda: [(number, found)]])
 
 
-def _cells_of_keys(sizes: Mapping[str, IntArray], hits_apart: Sequence[int] | None = None) -> Cells:
+def _cells_of_keys(sizes: Mapping[str, IntArray]) -> Cells:
     """Return the key combinations from their numbers by the records of each table."""
-    counts = [sizes[name] for name in sizes if name != "keys"]
-    return Cells.of_keys(counts, n=sizes["keys"], hits_apart=hits_apart)
+    return Cells.of_keys([sizes[name] for name in sizes if name != "keys"], n=sizes["keys"])
 
 
 def _find_keys_only(
