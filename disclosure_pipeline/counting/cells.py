@@ -30,7 +30,7 @@ from disclosure_pipeline.counting.counts import (
     select_copies,
 )
 from disclosure_pipeline.measures.checks import find_excluded, find_large_cells, sum_by_pair
-from disclosure_pipeline.measures.copies import copy_counts
+from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, add_up, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run, run_lengths, tabulate_cells
 from disclosure_pipeline.measures.samples import Sizes
@@ -96,7 +96,8 @@ class Cells:
         if self.left_out is not None:
             for i, synthesis in enumerate(self.syntheses):
                 in_GT, in_SD = self._alone(i).tolist()
-                copies = copy_counts(self.counts[0], self.counts[1 + i], (in_GT, in_SD), self.n)
+                combinations = Combinations.of_records(self.counts[0], self.n)
+                copies = combinations.count_copies(self.counts[1 + i], (in_GT, in_SD))
                 yield (_WITHOUT, self.left_out, synthesis), copies
             return
         together = request.together and len(self.syntheses) == len(request.keys[0].counts) - 1

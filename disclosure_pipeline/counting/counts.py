@@ -18,11 +18,7 @@ from disclosure_pipeline.measures.checks import (
     CodedExclusions,
     exclude,
 )
-from disclosure_pipeline.measures.copies import (
-    CopyCounts,
-    HitCounts,
-    hit_counts,
-)
+from disclosure_pipeline.measures.copies import Combinations, CopyCounts, HitCounts
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.guesses import CellGuesses
@@ -239,7 +235,7 @@ def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCou
     return KeyCounts(
         uniques(d_q, s_q, s_q > 0, keys),
         count_shared(d_q * keys, s_q * keys),
-        hit_counts(d_q, s_q, keys),
+        Combinations.of_records(d_q, keys).count_hits(s_q),
         matched_keys(d_q, s_q, keys),
     )
 

@@ -42,10 +42,7 @@ from disclosure_pipeline.measures.contributions import (
     inflate_variance,
     name_estimates,
 )
-from disclosure_pipeline.measures.copies import (
-    UnitCombinations,
-    unique_hits,
-)
+from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
@@ -124,7 +121,7 @@ def _measure_keys_by_unit(
     q: Keys, records: PeopleRecords, request: CountRequest
 ) -> tuple[dict[int, dict[str, float]], pd.DataFrame]:
     """Return the figures of `UniqueHits` by synthesis, and the frame `units`."""
-    combinations = UnitCombinations.from_records(q.q[0], records.unit, q.size)
+    combinations = Combinations.of_units(q.q[0], records.unit, q.size)
     alone = combinations.units == 1
     key_levels = [q.level_of(k)[alone] for k in range(len(request.keys))]
     hits, risks = {}, {}

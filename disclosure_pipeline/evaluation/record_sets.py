@@ -25,11 +25,7 @@ from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
 from disclosure_pipeline.measures.chance import holds_real_values
 from disclosure_pipeline.measures.contributions import Contributions, name_estimates
-from disclosure_pipeline.measures.copies import (
-    CopyCounts,
-    UnitCombinations,
-    copy_counts,
-)
+from disclosure_pipeline.measures.copies import Combinations, CopyCounts
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
 from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
 from disclosure_pipeline.measures.words import WEIGHTED
@@ -271,7 +267,7 @@ def _add_single_columns(records: RecordSets) -> RecordSets:
         if column.kind in _NAMING_KINDS and (column.counts[0][:-1] == 1).any() and len(columns) > 1
     }
     copies = {
-        label: [copy_counts(column.counts[0], s) for s in column.counts[1:]]
+        label: [Combinations.of_records(column.counts[0]).count_copies(s) for s in column.counts[1:]]
         for label, column in alone.items()
     }
     sets = {label: [column] for label, column in alone.items()}
@@ -293,7 +289,7 @@ def find_real_values(
     comparisons = sum(len(column.tables) - 1 for column in people.columns.values())
     for name, column in people.columns.items():
         held = column.codes[0] != column.missing
-        combinations = UnitCombinations.from_records(
+        combinations = Combinations.of_units(
             column.codes[0][held].astype(np.int64), people.unit[held], column.missing
         )
         alone, N_d = combinations.units == 1, len(people.unit)
@@ -317,5 +313,5 @@ def find_real_values(
 
 def _count_units(people: PeopleRecords, columns: Sequence[CodedColumn]) -> list[CopyCounts]:
     q = combine_columns([people.columns[column.name] for column in columns])
-    combinations = UnitCombinations.from_records(q.q[0], people.unit, q.size)
+    combinations = Combinations.of_units(q.q[0], people.unit, q.size)
     return [combinations.count_copies(s) for s in q.counts[1:]]

@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent, sum_by_position, sum_exactly
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, percent, sum_by_position, sum_exactly
 from disclosure_pipeline.measures.frequency import find_lone_combinations, first_of_run, run_lengths
 from disclosure_pipeline.measures.people import PeopleCopied, PeopleCounts
 from disclosure_pipeline.measures.samples import Sizes
@@ -61,15 +61,6 @@ class HitCounts:
     hits: int
     pairs: float
     triples: float
-
-
-def hit_counts(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> HitCounts:
-    """Count from d_q and s_q of each q; an entry can stand for several `keys` with equal counts."""
-    return HitCounts(
-        int(((d_q == 1) * s_q * keys).sum()),
-        int(((d_q == _PAIR) * keys).sum()),
-        int(((d_q == _TRIPLE) * keys).sum()),
-    )
 
 
 @dataclass(frozen=True)
@@ -204,14 +195,6 @@ class Copies:
     unique_copies_beyond_se: float = described(standard_error_of("unique_copies_beyond"))
 
 
-def copy_counts(
-    d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0), keys: IntArray | int = 1
-) -> CopyCounts:
-    """Count from the GT and SD records with each combination; `single`, `keys`: see `PeopleCounts`."""
-    people = PeopleCounts.from_combinations(d, s, single, keys)
-    return CopyCounts(int((s * (d > 0) * keys).sum()), hit_counts(d, s, keys), people)
-
-
 def copies(counts: CopyCounts, sizes: Sizes, apart: float, records_per_unit: float = 1) -> Copies:
     """Compare copies and unique copies with other people's records: see `unique_hits`, for `apart`, too.
 
@@ -310,41 +293,58 @@ def hits_of_independent_columns(chances: npt.NDArray[np.float64]) -> float:
 
 
 @dataclass(frozen=True)
-class UnitCombinations:
-    """For each combination: GT records, units that have any, and the sum over units of records²."""
+class Combinations:
+    """For each combination: GT records, units that have any, and the sum over units of records².
+
+    An entry can stand for several `keys` with equal counts.
+    """
 
     d: IntArray
     units: IntArray
     squares: IntArray
+    keys: IntArray | int = 1
 
     @classmethod
-    def from_records(cls, q: IntArray, unit: IntArray, keys: int) -> UnitCombinations:
-        """Count from the combination (below `keys`) and the unit of each GT record."""
+    def of_records(cls, d: IntArray, keys: IntArray | int = 1) -> Combinations:
+        """Return the combinations of records that are each another person's."""
+        return cls(d, d, d, keys)
+
+    @classmethod
+    def of_units(cls, q: IntArray, unit: IntArray, size: int) -> Combinations:
+        """Count from the combination (below `size`) and the unit of each GT record."""
         order = np.lexsort((unit, q))
         q, unit = q[order], unit[order]
         first = np.flatnonzero(first_of_run(q) | first_of_run(unit))
         records, q_of_pair = run_lengths(first, len(q)), q[first]
-        return cls(*(sum_by_position(q_of_pair, values, keys) for values in (records, 1, records * records)))
+        return cls(*(sum_by_position(q_of_pair, values, size) for values in (records, 1, records * records)))
 
-    def count_copies(self, s: IntArray) -> CopyCounts:
-        """Count the copies of units; `s`: the SD records with each combination."""
-        return CopyCounts(int(s[self.d > 0].sum()), self.count_hits(s), self.count_people(s))
+    def count_copies(self, s: IntArray, single: tuple[int, int] = (0, 0)) -> CopyCounts:
+        """Count the copies of units; `s`: the SD records with each combination.
+
+        `single`: numbers of further combinations that exactly one GT record, or one SD record, has and the
+        other table lacks.
+        """
+        people = self.count_people(s)
+        people = replace(people, alone=people.alone + single[0], alone_in_SD=people.alone_in_SD + single[1])
+        return CopyCounts(self._count(s, self.d > 0), self.count_hits(s), people)
 
     def count_hits(self, s: IntArray) -> HitCounts:
         """Count the SD records that hit exactly one unit."""
-        pairs, triples = (int(self.d[self.units == n].sum()) / n for n in (_PAIR, _TRIPLE))
-        return HitCounts(int(s[self.units == 1].sum()), pairs, triples)
+        pairs, triples = (self._count(self.d, self.units == n) / n for n in (_PAIR, _TRIPLE))
+        return HitCounts(self._count(s, self.units == 1), pairs, triples)
 
     def count_people(self, s: IntArray) -> PeopleCounts:
         """Count the GT records whose combination only one unit has, and those of them that are in SD."""
         alone = self.units == 1
-        pairs = (self.d * self.d - self.squares) // 2
         return PeopleCounts(
-            int(self.d[alone].sum()),
-            int(pairs[self.units == _PAIR].sum()),
-            int(self.d[alone & (s > 0)].sum()),
-            int(np.count_nonzero(s == 1)),
+            self._count(self.d, alone),
+            self._count((self.d * self.d - self.squares) // 2, self.units == _PAIR),
+            self._count(self.d, alone & (s > 0)),
+            self._count(s, s == 1),
         )
+
+    def _count(self, records: IntArray, where: Mask) -> int:
+        return int((records * where * self.keys).sum())
 
 
 ENOUGH_RECORDS = 20_000

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.entry import Default, Figure, Place
-from disclosure_pipeline.measures.exact import IntArray, percent, sum_exactly
+from disclosure_pipeline.measures.exact import percent, sum_exactly
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
@@ -59,23 +59,6 @@ class PeopleCounts:
             round(records / records_per_unit) for records in (self.alone, self.found, self.alone_in_SD)
         )
         return PeopleCounts(alone, self.pairs / records_per_unit, found, alone_in_SD)
-
-    @classmethod
-    def from_combinations(
-        cls, d: IntArray, s: IntArray, single: tuple[int, int] = (0, 0), keys: IntArray | int = 1
-    ) -> PeopleCounts:
-        """Count from the GT and SD records with each combination; an entry can stand for several `keys`.
-
-        `single`: numbers of further combinations that exactly one GT record, or one SD record, has and the
-        other table lacks.
-        """
-        alone = d == 1
-        return cls(
-            int((alone * keys).sum()) + single[0],
-            int(((d == 2) * keys).sum()),  # noqa: PLR2004 (a pair)
-            int(((alone & (s > 0)) * keys).sum()),
-            int(((s == 1) * keys).sum()) + single[1],
-        )
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.measures.chance import holds_real_values, is_like_identifier
-from disclosure_pipeline.measures.copies import copy_counts
+from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.coding import Distinct, code_distinct
@@ -100,7 +100,7 @@ def find_real_values(column: CodedColumn, synthesis: int, comparisons: int = 1) 
     """
     d, s = column.counts[0], column.counts[synthesis]
     sizes = Sizes(int(d.sum()), int(s.sum()))
-    if not holds_real_values(copy_counts(d[:-1], s[:-1]), sizes, comparisons):
+    if not holds_real_values(Combinations.of_records(d[:-1]).count_copies(s[:-1]), sizes, comparisons):
         return None
     alone = d[:-1] == 1
     found = percent(int(s[:-1][alone].sum()), sizes.N_s)

@@ -12,7 +12,7 @@ from support.gates import run_command
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.chance import holds_real_values, is_like_identifier
-from disclosure_pipeline.measures.copies import copy_counts
+from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.samples import Sizes
 
 RECORDS = 600
@@ -102,7 +102,7 @@ def test_amounts_that_are_drawn_anew_are_not_refused(draw: str) -> None:
         values = [np.asarray(DRAWS[draw](random, max(N_d, N_s))[:n]) for n in (N_d, N_s)]
         _, codes = np.unique(np.concatenate(values), return_inverse=True)
         d, s = (np.bincount(part, minlength=codes.max() + 1) for part in (codes[:N_d], codes[N_d:]))
-        counts = copy_counts(d, s)
+        counts = Combinations.of_records(d).count_copies(s)
         like += is_like_identifier(counts.people.alone, N_d)
         assert not holds_real_values(counts, Sizes(N_d, N_s))
     assert like > 5  # or nothing was looked at

@@ -16,7 +16,7 @@ from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cel
 
 from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, baseline_counts, baselines
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
-from disclosure_pipeline.measures.copies import hit_counts, unique_hits
+from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable
@@ -158,7 +158,7 @@ def test_chances_are_exactly_0_and_1_where_they_are() -> None:
 @given(tables(most=30), tables(most=30))
 def test_unique_hits(gt: list[Record], sd: list[Record]) -> None:
     f = cells(gt, sd)
-    counts = hit_counts(f.d_q[f.first], f.s_q[f.first])
+    counts = Combinations.of_records(f.d_q[f.first]).count_hits(f.s_q[f.first])
     expected = reference.unique_hits([q for q, _ in gt], [q for q, _ in sd])
     for apart in (0.0, 12.5, 100.0):
         actual = unique_hits(counts, Sizes(f.N_d, f.N_s), apart)

@@ -15,7 +15,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import UnitWarning
 from disclosure_pipeline.measures.baselines import baseline_counts, baselines
-from disclosure_pipeline.measures.copies import hit_counts, unique_hits
+from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import disclosure_tables, totals_of_tables
@@ -78,7 +78,8 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
     d_t, s_t, sizes = f.per_target(f.d), f.per_target(f.s), Sizes(f.N_d, f.N_s)
     totals = totals_of_tables(f, disclosure_tables(f))
     actual = baselines(baseline_counts(f, sizes, no_guess, d_t + s_t), totals, sizes, d_t, s_t, d_t, no_guess)
-    return asdict(actual) | asdict(unique_hits(hit_counts(f.d_q[f.first], f.s_q[f.first]), sizes, 0.0))
+    hits = Combinations.of_records(f.d_q[f.first]).count_hits(f.s_q[f.first])
+    return asdict(actual) | asdict(unique_hits(hits, sizes, 0.0))
 
 
 def copies_of(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, float]:

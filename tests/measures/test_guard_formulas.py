@@ -28,11 +28,10 @@ from disclosure_pipeline.measures.chance import (
     hits_by_chance,
 )
 from disclosure_pipeline.measures.copies import (
+    Combinations,
     HitCounts,
     chances_of_independent_columns,
-    copy_counts,
     has_equal_content,
-    hit_counts,
     hits_of_independent_columns,
     unique_hits,
 )
@@ -102,7 +101,7 @@ def test_renamed_levels() -> None:
     ],
 )
 def test_equal_content(d: list[int], s: list[int], equal: bool) -> None:
-    counts = copy_counts(np.array(d), np.array(s))
+    counts = Combinations.of_records(np.array(d)).count_copies(np.array(s))
     GT_in_SD = sum(records for records, of_SD in zip(d, s, strict=True) if of_SD)
     assert has_equal_content(counts, GT_in_SD, Sizes(sum(d), sum(s))) is equal
 
@@ -172,7 +171,7 @@ def fresh_pairs(N: int, cells: int, skewed: float, samples: int) -> float:
     population = rng.multinomial(N, shares / shares.sum(), size=(samples, 2))
     beyond = 0
     for d, s in population:
-        counts, sizes = hit_counts(d, s), Sizes(N, N)
+        counts, sizes = Combinations.of_records(d).count_hits(s), Sizes(N, N)
         by_chance = hits_by_chance(counts, sizes, independent=0)
         beyond += unique_hits(counts, sizes, 0.0).unique_hits > by_chance
     return beyond / samples
@@ -238,11 +237,11 @@ def test_counts(numbers: list[tuple[int, int]]) -> None:
         found=sum(d == 1 and s > 0 for d, s in listed),
         alone_in_SD=sum(s == 1 for _, s in listed),
     )
-    assert PeopleCounts.from_combinations(d, s) == expected
+    assert Combinations.of_records(d).count_people(s) == expected
     assert count_keys(d, s).people == expected
     several = d + s > 1
     single = (int(((d == 1) & ~several).sum()), int(((s == 1) & ~several).sum()))
-    assert PeopleCounts.from_combinations(d[several], s[several], single) == expected
+    assert Combinations.of_records(d[several]).count_copies(s[several], single).people == expected
 
 
 def test_bounds_by_hand() -> None:
@@ -302,7 +301,7 @@ def figures_of(draw: Draw, seed: list[int], N: int, times: int, share: float) ->
     table[:copied] = random.permutation(people)[:copied]
     combinations, numbers = np.unique(np.concatenate([people, table]), return_inverse=True)
     d, s = (np.bincount(part, minlength=len(combinations)) for part in np.split(numbers, [N]))
-    return people_copied(PeopleCounts.from_combinations(d, s), Sizes(N, len(table)))
+    return people_copied(Combinations.of_records(d).count_people(s), Sizes(N, len(table)))
 
 
 def is_refused(figures: PeopleCopied) -> bool:

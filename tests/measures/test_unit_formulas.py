@@ -14,8 +14,8 @@ from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cel
 
 from disclosure_pipeline.measures.contributions import BESIDE_OTHERS, Contributions, Rows, name_estimates
 from disclosure_pipeline.measures.copies import (
+    Combinations,
     CopyCounts,
-    UnitCombinations,
     copies,
     unique_hits,
 )
@@ -66,7 +66,7 @@ def test_copies_are_those_of_loops_over_records(gt: list[Record], sd: list[Recor
     units, (of_gt, of_sd) = units[: len(gt)], (combinations_of(gt), combinations_of(sd))
     rows = [[q for q, _ in table] for table in (gt, sd)]
     expected = reference.copies(rows[0], units, rows[1])
-    combinations = UnitCombinations.from_records(of_gt, np.array(units), len(QUASI_IDENTIFIERS))
+    combinations = Combinations.of_units(of_gt, np.array(units), len(QUASI_IDENTIFIERS))
     d, s = (np.bincount(codes, minlength=len(QUASI_IDENTIFIERS)) for codes in (of_gt, of_sd))
     sizes = Sizes(len(gt), len(sd))
     hits = unique_hits(combinations.count_hits(s), sizes, 0.0)
@@ -89,3 +89,14 @@ def test_copies_are_those_of_loops_over_records(gt: list[Record], sd: list[Recor
         reference.household_risk(rows[0], units, rows[1])
     )
     assert risk.units == len(set(units))
+
+
+@given(tables(), tables(), st.permutations(range(40)))
+def test_records_are_units_of_one_record(gt: list[Record], sd: list[Record], units: list[int]) -> None:
+    """The counts of copies are the same integers, of which an engine adds up some at a time."""
+    of_gt, of_sd = combinations_of(gt), combinations_of(sd)
+    d, s = (np.bincount(codes, minlength=len(QUASI_IDENTIFIERS)) for codes in (of_gt, of_sd))
+    of_units = Combinations.of_units(of_gt, np.array(units[: len(gt)]), len(QUASI_IDENTIFIERS))
+    assert of_units.count_copies(s) == Combinations.of_records(d).count_copies(s)
+    alike, keys = np.unique(np.stack((d, s)), axis=1, return_counts=True)
+    assert of_units.count_copies(s) == Combinations.of_records(alike[0], keys).count_copies(alike[1])
