@@ -99,8 +99,6 @@ class BoxedPeople:
     def own(self) -> tuple[IntArray, IntArray]:
         """Pairs of a person, by position, and a record of the person's unit."""
         unit = self.tables.unit
-        if self.tables.records_per_unit == 1:
-            return np.arange(len(self.people)), self.people
         order = np.argsort(unit, kind="stable")
         in_order = unit[order]
         first = np.searchsorted(in_order, unit[self.people])

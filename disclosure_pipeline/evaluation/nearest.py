@@ -108,10 +108,7 @@ def draw_comparisons(
         most = int(np.bincount(unit).max())
         n = min(records, N_d - most)
         rng = np.random.default_rng([seed, 1])
-        if most == 1:
-            others, left_out = _draw_others(N_d, n, persons, rng)
-        else:
-            others, left_out = _draw_others_of_units(unit, most, n, persons, rng)
+        others, left_out = _draw_others(unit, most, n, persons, rng)
         shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
         tables = (ComparedTable(synthesis, shown), ComparedTable(0, others))
         yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
@@ -136,14 +133,7 @@ def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:
     return drawn
 
 
-def _draw_others(N_d: int, n: int, persons: IntArray, rng: np.random.Generator) -> tuple[Mask, IntArray]:
-    """Draw n + 1 GT records, and the one to leave out for each person, so that everybody has n others."""
-    drawn = _draw_records(N_d, n + 1, rng)
-    default = np.flatnonzero(drawn)[rng.integers(n + 1)]
-    return drawn, np.where(drawn[persons], persons, default)
-
-
-def _draw_others_of_units(
+def _draw_others(
     unit: IntArray, most: int, n: int, persons: IntArray, rng: np.random.Generator
 ) -> tuple[Mask, IntArray]:
     """Draw n + `most` GT records, and the `most` to leave out for each person (shape: most, persons).
@@ -152,12 +142,14 @@ def _draw_others_of_units(
     """
     drawn = _draw_records(len(unit), n + most, rng)
     numbers = np.flatnonzero(drawn)
-    pool = rng.permutation(numbers)[: 2 * most]
+    # One of another person is enough for somebody with a single record.
+    pool = numbers[rng.integers(len(numbers), size=1)] if most == 1 else rng.permutation(numbers)[: 2 * most]
     by_unit = numbers[np.argsort(unit[numbers], kind="stable")]
     first = np.searchsorted(unit[by_unit], unit[persons])
     last = np.searchsorted(unit[by_unit], unit[persons], side="right")
-    left_out = np.empty((most, len(persons)), dtype=np.int64)
-    for person, (start, end) in enumerate(zip(first.tolist(), last.tolist(), strict=True)):
-        rest = pool[unit[pool] != unit[persons[person]]][: most - (end - start)]
-        left_out[:, person] = np.concatenate((by_unit[start:end], rest))
-    return drawn, left_out
+    is_own = unit[pool][:, np.newaxis] == unit[persons]
+    others = pool[np.argsort(is_own, axis=0, kind="stable")][:most]
+    place = np.arange(most)[:, np.newaxis]
+    own, further = np.minimum(first + place, len(numbers) - 1), np.maximum(place - (last - first), 0)
+    is_left = place < last - first
+    return drawn, np.where(is_left, by_unit[own], np.take_along_axis(others, further, axis=0))

@@ -285,8 +285,9 @@ def _nearest_of_candidates(
 
 
 def _is_left_out(person: IntArray, record: IntArray, left_out: IntArray, records: int) -> Mask:
-    if left_out.ndim == 1:
-        return record == left_out[person]
+    left_out = np.atleast_2d(left_out)
+    if len(left_out) == 1:
+        return record == left_out[0, person]
     pairs = (np.arange(left_out.shape[1]) * records + left_out).reshape(-1)
     return np.isin(person * records + record, pairs)
 
