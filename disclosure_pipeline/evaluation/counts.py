@@ -28,6 +28,7 @@ from disclosure_pipeline.measures.found import USUAL_BOUNDS
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared
 from disclosure_pipeline.measures.totals import disclosure_tables
+from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
 from disclosure_pipeline.tables.encoding import Change, list_rounding_changes
 from disclosure_pipeline.tables.grouping import Grouping
@@ -104,6 +105,16 @@ class MeasuringPlan:
     def is_of_sample(self) -> bool:
         """True if GT is known to be a sample of a population."""
         return self.weights is not None or self.sampling_fraction is not None
+
+    @property
+    def unit_columns(self) -> tuple[Any, ...]:
+        """The column that says whose record each is; empty if nobody has several."""
+        return () if self.unit is None else (self.unit,)
+
+    @property
+    def bases(self) -> dict[str, Any]:
+        """The column of weights, by the ending of the figures of people."""
+        return {} if self.weights is None else {WEIGHTED: self.weights}
 
     @property
     def needs_records(self) -> bool:

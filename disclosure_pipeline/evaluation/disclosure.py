@@ -29,7 +29,7 @@ from disclosure_pipeline.evaluation.counts import (
     plan_measures,
     require_targets,
 )
-from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap, compare_records
+from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
@@ -40,13 +40,12 @@ from disclosure_pipeline.evaluation.record_sets import (
     code_shared_columns,
     count_people,
     count_record_sets,
-    draw_records,
     find_real_values,
     read_records,
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS, measure_worst_groups
+from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
@@ -347,14 +346,13 @@ def measure(
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
-    if plan.needs_records and people is None:
-        people = read_records(opened, plan, on_progress, [column.name for column in coded])
     if whole is None:
         [counted] = count_tables(opened, [request], on_progress)
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
-    others, frames = measure_people(people, counts, plan) if people else (compare_records(counts), {})
+    people = people or read_records(opened, plan, on_progress, [column.name for column in coded])
+    others, frames = measure_people(people, counts, plan)
     if people and plan.individual and plan.is_of_sample and opened.frames is not None:
         frames["individual"] = _find_individual_risk(people, plan).set_axis(opened.frames[0].index)
     result = replace(build_disclosure(counts, plan, others), **frames)
@@ -386,9 +384,8 @@ def _add_guards(
     guards = measure_guards(records, whole)
     groups = pd.DataFrame()
     if whole.group_columns:
-        drawn = people or draw_records(records.opened, records.columns, MOST_RECORDS, 0)
         groups = measure_worst_groups(
-            drawn, {column.name: column for column in records.columns}, plan, result
+            people or records, {column.name: column for column in records.columns}, plan, result
         )
     sizes = [size.divide(records.records_per_unit) for size in records.sizes]
     copied = [of_people.copies for of_people in records.whole]
@@ -412,9 +409,7 @@ def _add_guards(
         columns_apart=guards.columns_apart,
         found=guards.found,
     )
-    if people and people.is_weighted:
-        return replace(result, population=weigh_people_copied(result, people))
-    return result
+    return replace(result, population=weigh_people_copied(result, people)) if people else result
 
 
 def measure_key_overlap(

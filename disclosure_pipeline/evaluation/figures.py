@@ -198,7 +198,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
             [*per_target, "certainty"],
             list_figures(Certainty),
         ),
-        bands=banded if others.weighted_bands.empty else banded.join(others.weighted_bands),
+        bands=banded.join(others.weighted_bands.reindex(banded.index)),
         band_certainty=build_frame(
             others.band_certainty, [*per_target, "certainty"], list_figures(BandCertainty)
         ),

@@ -164,9 +164,9 @@ def _measure_holdout(
 
 def count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
     """Return the mean records per unit in GT and in the holdout; 1 where units are unknown."""
-    numbers, unit = [1.0, 1.0], prepared.plan.unit
+    numbers = [1.0, 1.0]
     for place, table in enumerate((0, prepared.table)):
-        if unit is not None and unit in prepared.opened.columns[table]:
+        for unit in {*prepared.plan.unit_columns}.intersection(prepared.opened.columns[table]):
             [column] = prepared.opened.only([table]).code([unit], grouping_of(), on_progress)
             records = column.counts[0]
             units = int((records[: column.missing] > 0).sum()) + int(records[column.missing])
@@ -192,7 +192,7 @@ def find_holdout_doubts(prepared: PreparedHoldout) -> list[str]:
 def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
     """Return a warning if the holdout shares more whole records with GT than a fresh sample would."""
     both = prepared.opened.only((0, prepared.table))
-    shared = [name for name in both.columns[0] if name in both.columns[1] and name != prepared.plan.unit]
+    shared = [name for name in names_in_all(both.columns) if name not in prepared.plan.unit_columns]
     try:
         columns = both.code(shared, grouping_of(), on_progress)
     except InputError as error:
@@ -205,19 +205,17 @@ def _find_shared_records(prepared: PreparedHoldout, on_progress: OnProgress) -> 
 
 
 def _find_shared_units(prepared: PreparedHoldout, on_progress: OnProgress) -> list[str]:
-    both, unit = prepared.opened.only((0, prepared.table)), prepared.plan.unit
-    if unit is None or any(unit not in columns for columns in both.columns):
-        return []
-    [column] = both.code([unit], grouping_of(), on_progress)
-    in_GT, in_holdout = (counts[: column.missing] for counts in column.counts)
-    shared = percent(int(in_holdout[in_GT > 0].sum()), prepared.records)
-    if not shared:
-        return []
-    return [
-        f"The holdout shares people with the ground truth: {shared:.2f} % of its records are of units that "
-        "have records there. A holdout must not contain people whose records were used to make the "
-        "synthetic table: remove them from it."
-    ]
+    both, doubts = prepared.opened.only((0, prepared.table)), list[str]()
+    for unit in {*prepared.plan.unit_columns}.intersection(*both.columns):
+        [column] = both.code([unit], grouping_of(), on_progress)
+        in_GT, in_holdout = (counts[: column.missing] for counts in column.counts)
+        if shared := percent(int(in_holdout[in_GT > 0].sum()), prepared.records):
+            doubts.append(
+                f"The holdout shares people with the ground truth: {shared:.2f} % of its records are of "
+                "units that have records there. A holdout must not contain people whose records were used "
+                "to make the synthetic table: remove them from it."
+            )
+    return doubts
 
 
 def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:

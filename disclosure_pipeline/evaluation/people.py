@@ -60,14 +60,16 @@ _OF_ATTRIBUTION = ("CAPd", "DCAP")
 
 
 def measure_people(
-    people: PeopleRecords, counts: Counts, plan: MeasuringPlan
+    people: PeopleRecords | None, counts: Counts, plan: MeasuringPlan
 ) -> tuple[BesideOthers, dict[str, Any]]:
     """Return the figures beside those of other people, and frames that need each record's unit or weight.
 
     Other people's records are those of other units. If nobody has two, these are all other records, and the
-    figures follow from what an engine counted.
+    figures follow from what an engine counted; `people` are None if that is all that the plan needs.
     """
     by_record = compare_records(counts)
+    if people is None:
+        return by_record, {}
     request, is_by_unit = build_request(plan, people.columns), people.records_per_unit > 1
     baselines, bands, certain, of_population, weighted_bands = (dict[Any, Any]() for _ in range(5))
     together = dict[Any, TogetherTargetCounts]()
@@ -155,9 +157,9 @@ def _measure_population(records: PeopleRecords, q: Keys) -> pd.DataFrame:
     people, N_d = sum_exactly(records.weight), len(records.weight)
     rows = {}
     for synthesis in range(1, len(q.q)):
-        rows[(synthesis,)] = to_row(population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people))
-        if records.is_weighted:
-            rows[(synthesis,)] |= records.weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES)
+        risk = population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people)
+        weighted = records.weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES)
+        rows[(synthesis,)] = to_row(risk) | weighted
     return build_frame(rows, ["synthesis"], list(next(iter(rows.values()))))
 
 
@@ -183,20 +185,23 @@ def weigh_people_copied(result: Disclosure, records: PeopleRecords) -> pd.DataFr
 
     A fresh table finds everybody whom no other unit equals with the same chance.
     """
-    q, rows = combine_columns(list(records.columns.values())), []
-    inflated = math.sqrt(inflate_variance(records.weight))
-    for synthesis in range(1, len(q.q)):
-        added = _place_keys(q, synthesis, records.unit)
-        guards = result.guards.loc[synthesis]
-        alone = added.estimate(["alone"], records.weight)["alone"]
-        copied = added.estimate(["people_copied"], records.weight)["people_copied"]
-        chance = guards["people_copied_expected"] / (100 * max(float(added.add("alone").mean()), 1e-300))
-        expected = Estimate(chance * alone.value, chance * alone.error)
-        beyond = Estimate(copied.value - expected.value, guards["people_copied_beyond_se"] * inflated)
-        estimates = dict(zip(COPY_FIGURES, (copied, expected, beyond), strict=True))
-        rows.append(name_estimates(estimates, WEIGHTED))
-    population = result.population.join(pd.DataFrame(rows, index=result.population.index))
-    return add_beyond_chance(population, f"people_copied_beyond{WEIGHTED}")
+    population = result.population
+    for basis in records.bases:
+        q, rows = combine_columns(list(records.columns.values())), []
+        inflated = math.sqrt(inflate_variance(records.weight))
+        for synthesis, guards in enumerate(result.guards.to_dict("records"), start=1):
+            added = _place_keys(q, synthesis, records.unit)
+            copied, alone = (
+                added.estimate([name], records.weight)[name] for name in ("people_copied", "alone")
+            )
+            chance = guards["people_copied_expected"] / (100 * max(float(added.add("alone").mean()), 1e-300))
+            expected = Estimate(chance * alone.value, chance * alone.error)
+            beyond = Estimate(copied.value - expected.value, guards["people_copied_beyond_se"] * inflated)
+            estimates = dict(zip(COPY_FIGURES, (copied, expected, beyond), strict=True))
+            rows.append(name_estimates(estimates, basis))
+        population = population.join(pd.DataFrame(rows, index=population.index))
+        population = add_beyond_chance(population, f"people_copied_beyond{basis}")
+    return population
 
 
 def _count_together(

@@ -6,9 +6,9 @@ record is a person's only one, and an engine counts without giving its records a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,14 +23,12 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
-from disclosure_pipeline.measures.chance import holds_real_values
 from disclosure_pipeline.measures.contributions import Contributions, name_estimates
 from disclosure_pipeline.measures.copies import Combinations, CopyCounts
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
+from disclosure_pipeline.measures.exact import Floats, IntArray, total
 from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
-from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import RealValues
+from disclosure_pipeline.tables.additions import RealValues, find_values_of_units
 from disclosure_pipeline.tables.alignment import missing_owners_error, require_unit, weigh_records
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.grouping import Grouping
@@ -53,14 +51,14 @@ A multiset differs as soon as one value is changed; most of the summaries do not
 class PeopleRecords:
     """Records in memory: coded columns by name, not grouped; the unit and weight of each GT record.
 
-    `is_weighted`: whether the weights are a column of GT, so that figures of people are asked for. `places`:
-    where in GT each record is, if all are read in another order.
+    `bases`: the endings of figures of people, which are asked for if the weights are a column of GT.
+    `places`: where in GT each record is, if all are read in another order.
     """
 
     columns: Mapping[Any, CodedColumn]
     unit: IntArray
     weight: Floats
-    is_weighted: bool = False
+    bases: tuple[str, ...] = ()
     places: IntArray | None = None
 
     @cached_property
@@ -90,10 +88,11 @@ class PeopleRecords:
     def weigh(
         self, added: Contributions, figures: Iterable[str], members: Floats | float = 1.0
     ) -> dict[str, float]:
-        """Return the weighted figures of the GT records, or of some `members`; none without weights."""
-        if not self.is_weighted:
-            return {}
-        return name_estimates(added.estimate(figures, self.weight * members), WEIGHTED)
+        """Return the figures of the people of all GT records, or of some `members`, by each basis."""
+        weighted = dict[str, float]()
+        for basis in self.bases:
+            weighted |= name_estimates(added.estimate(figures, self.weight * members), basis)
+        return weighted
 
 
 def read_records(
@@ -105,9 +104,9 @@ def read_records(
     """
     if not plan.needs_records:
         return None
-    if plan.unit is not None:
-        require_unit(plan.unit, opened.columns)
-    extra = [name for name in (plan.unit, plan.weights) if name is not None]  # only GT has them
+    for name in plan.unit_columns:
+        require_unit(name, opened.columns)
+    extra = (*plan.unit_columns, *plan.bases.values())  # only GT has them
     widened = opened.with_columns(extra)
     coded = widened.code(list(dict.fromkeys([*names, *extra])), plan.grouping, on_progress)
     most = max(int(counts.sum()) for counts in coded[0].counts)
@@ -115,14 +114,13 @@ def read_records(
     order = _order_records([by_name[name] for name in dict.fromkeys((*extra, *names))])
     columns, [places, *_] = {name: by_name[name].draw(order) for name in names}, order
     unit, weight = np.arange(len(places)), np.full(len(places), 1 / (plan.sampling_fraction or 1))
-    if plan.unit is not None:
-        owners = by_name[plan.unit]
+    for owners in (by_name[name] for name in plan.unit_columns):
         if owners.counts[0][owners.missing]:
-            raise missing_owners_error(plan.unit)
+            raise missing_owners_error(owners.name)
         unit = owners.codes[0].astype(np.int64)[places]
-    if plan.weights is not None:
-        weight = weigh_records(by_name[plan.weights])[places]
-    return PeopleRecords(columns, unit, weight, plan.weights is not None, places)
+    for name in plan.bases.values():
+        weight = weigh_records(by_name[name])[places]
+    return PeopleRecords(columns, unit, weight, tuple(plan.bases), places)
 
 
 def _order_records(columns: Sequence[CodedColumn]) -> list[IntArray]:
@@ -143,34 +141,25 @@ class RecordSets:
     """Counts of whole records of the `opened` tables, and of records reduced to a set of the `columns`.
 
     `keys`: counts of records by all columns, for each synthesis; `whole`: copies of people by all columns;
-    `sets`: label -> a set of columns; `partial`: label -> copies of people by that set. `people`: all
-    records, where people have several.
+    `draw(most, seed)`: the codes of at most so many records of each table. `sets`: label -> a set of columns;
+    `partial`: label -> copies of people by that set. `records_per_unit`: the mean number of GT records of a
+    person.
     """
 
     opened: OpenedTables
     columns: Sequence[CodedColumn]
     keys: Sequence[KeyCounts]
     whole: Sequence[CopyCounts]
+    draw: Callable[[int, int], PeopleRecords]
     sets: Mapping[str, Sequence[CodedColumn]] = field(default_factory=dict)
     partial: Mapping[str, Sequence[CopyCounts]] = field(default_factory=dict)
-    people: PeopleRecords | None = None
+    records_per_unit: float = 1.0
 
     @property
     def sizes(self) -> list[Sizes]:
         """The numbers of records of GT and each synthesis."""
         N_d, *N_s = (total(counts) for counts in self.columns[0].counts)
         return [Sizes(N_d, n) for n in N_s]
-
-    @property
-    def records_per_unit(self) -> float:
-        """The mean number of GT records of a person."""
-        return self.people.records_per_unit if self.people else 1.0
-
-    def draw(self, most: int, seed: int) -> PeopleRecords:
-        """Return the codes of at most `most` records of each table, drawn by the seed."""
-        if self.people:
-            return self.people.draw(most, seed)
-        return draw_records(self.opened, self.columns, most, seed)
 
     def count_people(self, plan: MeasuringPlan, on_progress: OnProgress = ignore_progress) -> RecordSets:
         """Return the counts of people, who are units if the plan has a unit. InputError as `count_people`."""
@@ -179,10 +168,15 @@ class RecordSets:
 
     def count_units(self, people: PeopleRecords | None) -> RecordSets:
         """Return the counts with people counted as units; `people` have all columns."""
-        if people is None or people.records_per_unit == 1:
+        if people is None or people.records_per_unit == 1:  # an engine has counted the same
             return self
-        partial = {label: _count_units(people, columns) for label, columns in self.sets.items()}
-        return replace(self, whole=_count_units(people, self.columns), partial=partial, people=people)
+        return replace(
+            self,
+            whole=_count_units(people, self.columns),
+            draw=people.draw,
+            partial={label: _count_units(people, columns) for label, columns in self.sets.items()},
+            records_per_unit=people.records_per_unit,
+        )
 
 
 def code_shared_columns(
@@ -214,7 +208,8 @@ def count_whole_records(
 ) -> RecordSets:
     """Count the people by all `columns` alone, as `count_people` does."""
     [counted] = count_tables(opened, [CountRequest(columns)], on_progress)
-    records = RecordSets(opened, columns, counted.keys, [*map(select_copies, counted.keys)])
+    draw = partial(draw_records, opened, columns)
+    records = RecordSets(opened, columns, counted.keys, [*map(select_copies, counted.keys)], draw)
     return records.count_people(plan, on_progress)
 
 
@@ -232,9 +227,10 @@ def count_record_sets(
     whole_request = CountRequest(columns, without_each=True)
     counted = count_tables(opened, [*requests, whole_request, *set_requests], on_progress)
     whole, *others = counted[len(requests) :]
-    copies = [*whole.without, *([*map(select_copies, counts.keys)] for counts in others)]
-    partial = dict(zip(sets, copies, strict=True))
-    records = RecordSets(opened, columns, whole.keys, [*map(select_copies, whole.keys)], sets, partial)
+    of_all, *copies = ([*map(select_copies, counts.keys)] for counts in (whole, *others))
+    by_label = dict(zip(sets, [*whole.without, *copies], strict=True))
+    draw = partial(draw_records, opened, columns)
+    records = RecordSets(opened, columns, whole.keys, of_all, draw, sets, by_label)
     return _add_single_columns(records), counted[: len(requests)]
 
 
@@ -287,27 +283,16 @@ def find_real_values(
         return found
     by_unit = [values for values in found if values.column not in people.columns]
     comparisons = sum(len(column.tables) - 1 for column in people.columns.values())
-    for name, column in people.columns.items():
+    for column in people.columns.values():
         held = column.codes[0] != column.missing
-        combinations = Combinations.of_units(
+        values = Combinations.of_units(
             column.codes[0][held].astype(np.int64), people.unit[held], column.missing
         )
-        alone, N_d = combinations.units == 1, len(people.unit)
-        by_unit += [
-            RealValues(
-                synthesis,
-                name,
-                percent(int(combinations.d[alone].sum()), N_d),
-                percent(int(counts[:-1][alone].sum()), total(counts)),
-            )
-            for synthesis, counts in enumerate(column.counts[1:], start=1)
-            if holds_real_values(
-                combinations.count_copies(counts[:-1]),
-                Sizes(N_d, total(counts)),
-                comparisons,
-                people.records_per_unit,
-            )
-        ]
+        of_syntheses = (
+            find_values_of_units(column, values, synthesis, comparisons, people.records_per_unit)
+            for synthesis in range(1, len(column.tables))
+        )
+        by_unit += [found for found in of_syntheses if found]
     return by_unit
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -36,7 +35,7 @@ from disclosure_pipeline.evaluation.holdout import (
     find_holdout_doubts,
     prepare_holdout,
 )
-from disclosure_pipeline.evaluation.record_sets import PeopleRecords
+from disclosure_pipeline.evaluation.record_sets import PeopleRecords, RecordSets
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.bands import Bands
@@ -52,12 +51,11 @@ from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.holdout import compare_with_holdout
 from disclosure_pipeline.measures.samples import wilson
 from disclosure_pipeline.measures.subgroups import LevelClaims, Subgroup, compare_claims
-from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import (
     holds_values,
     number_owners,
-    weigh_records,
+    weigh_owners,
 )
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Edges, Grouping, grouping_of
@@ -162,10 +160,7 @@ def subgroups(
         measured = {name: column.only([0, prepared.table]) for name, column in prepared.grouped.items()}
     (group_of_record, *of_holdout), labels = _group_records(names, people, measured, smallest)
     owners = number_owners(tables.frames, unit)
-    of_GT = PeopleRecords({}, owners, np.ones(len(owners)))
-    if weights is not None:
-        column = code_column(weights, [tables.frames[0][weights]], [GROUND_TRUTH])
-        of_GT = replace(of_GT, weight=weigh_records(column), is_weighted=True)
+    of_GT = PeopleRecords({}, owners, weigh_owners(tables.frames, weights), tuple(plan.bases))
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
     for number, target in enumerate(request.targets):
         for synthesis in range(1, len(tables.frames)):
@@ -328,7 +323,10 @@ INDEX = ["column", "group", "target", "synthesis"]
 
 
 def measure_worst_groups(
-    people: PeopleRecords, columns: Mapping[Any, CodedColumn], plan: MeasuringPlan, result: Disclosure
+    people: PeopleRecords | RecordSets,
+    columns: Mapping[Any, CodedColumn],
+    plan: MeasuringPlan,
+    result: Disclosure,
 ) -> pd.DataFrame:
     """Return `measure_exposed_groups` of the most disclosed target, by columns of the plan with few levels.
 
@@ -438,9 +436,7 @@ def measure_levels(records: PeopleRecords, plan: MeasuringPlan) -> pd.DataFrame:
                 added = Contributions(place_records(q, target, synthesis, records.unit))
                 figures = _measure_level(added, code, records, plan, comparisons)
                 rows[name_level(target.column.name, level), synthesis] = figures
-    differences = ["guessed_beyond", "DiSCO_beyond"]
-    if records.is_weighted:
-        differences += [f"{name}{WEIGHTED}" for name in differences]
+    differences = [f"{name}_beyond{basis}" for basis in ("", *records.bases) for name in ("guessed", "DiSCO")]
     needed = [*differences, *(f"{name}_se" for name in differences), "right_beyond_chance"]
     index = pd.MultiIndex.from_tuples(list(rows), names=["level", "synthesis"])
     frame = pd.DataFrame(list(rows.values()), index=index)

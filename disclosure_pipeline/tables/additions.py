@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.measures.chance import holds_real_values, is_like_identifier
 from disclosure_pipeline.measures.copies import Combinations
-from disclosure_pipeline.measures.exact import percent
+from disclosure_pipeline.measures.exact import percent, total
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.coding import Distinct, code_distinct
 from disclosure_pipeline.tables.dictionary import (
@@ -98,13 +98,25 @@ def find_real_values(column: CodedColumn, synthesis: int, comparisons: int = 1) 
 
     `comparisons` is the number of columns and tables that are looked at: see `holds_real_values`.
     """
-    d, s = column.counts[0], column.counts[synthesis]
-    sizes = Sizes(int(d.sum()), int(s.sum()))
-    if not holds_real_values(Combinations.of_records(d[:-1]).count_copies(s[:-1]), sizes, comparisons):
+    return find_values_of_units(
+        column, Combinations.of_records(column.counts[0][:-1]), synthesis, comparisons
+    )
+
+
+def find_values_of_units(
+    column: CodedColumn,
+    values: Combinations,
+    synthesis: int,
+    comparisons: int = 1,
+    records_per_unit: float = 1,
+) -> RealValues | None:
+    """Return the same where a value that a unit has several times is its own as long as no other has it."""
+    sizes = Sizes(*(total(column.counts[table]) for table in (0, synthesis)))
+    counts = values.count_copies(column.counts[synthesis][:-1])
+    if not holds_real_values(counts, sizes, comparisons, records_per_unit):
         return None
-    alone = d[:-1] == 1
-    found = percent(int(s[:-1][alone].sum()), sizes.N_s)
-    return RealValues(synthesis, column.name, percent(int(alone.sum()), sizes.N_d), found)
+    alone, found = percent(counts.people.alone, sizes.N_d), percent(counts.unique.hits, sizes.N_s)
+    return RealValues(synthesis, column.name, alone, found)
 
 
 def find_real_values_in(

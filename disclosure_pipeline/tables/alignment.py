@@ -472,6 +472,13 @@ def weigh_records(column: CodedColumn) -> npt.NDArray[np.float64]:
     return _weigh_levels(column)[column.codes[0]]
 
 
+def weigh_owners(frames: Sequence[pd.DataFrame], weights: Any) -> npt.NDArray[np.float64]:
+    """Return the people that each GT record stands for: 1 without weights. InputError as `weigh_records`."""
+    if weights is None:
+        return np.ones(len(frames[0]))
+    return weigh_records(code_column(weights, [frames[0][weights]], [GROUND_TRUTH]))
+
+
 def _weigh_levels(column: CodedColumn) -> npt.NDArray[np.float64]:
     """Return the weight of each code, NaN for missing."""
     levels = [math.nan if level is None else float(level) for level in column.levels]

@@ -104,6 +104,30 @@ def expect_within(
     return {name: figure * sum(left) / sum(weights) for name, figure in figures.items()}
 
 
+def expect_together(case: Case, features: Sequence[str]) -> dict[str, float]:
+    """Return what both tables disclose as one release; whom exclusions take out is not disclosed."""
+    in_any, at_n, by_others, by_draw = Fraction(0), Fraction(0), Fraction(0), [Fraction(0)] * 2
+    for i, (person, is_left) in enumerate(zip(case.gt, case.kept_of(case.gt, features), strict=True)):
+        rest = reference.others(case.gt, i, case.units_of(features))
+        seen, seen_by_others = (
+            [reference.disclosed(person, table, min(len(sd), len(rest))) for table, sd in pairs]
+            for pairs in ([(sd, sd) for sd in case.syntheses], [(rest, sd) for sd in case.syntheses])
+        )
+        in_any += is_left * any(one_level(sd, person[0]) and person in sd for sd in case.syntheses)
+        at_n += is_left * (1 - math.prod(1 - share for share in seen))
+        by_others += is_left * (1 - math.prod(1 - share for share in seen_by_others))
+        by_draw = [share + is_left * own for share, own in zip(by_draw, seen_by_others, strict=True)]
+    N = len(case.gt)
+    others = max(by_others / N, 1 - math.prod(1 - share / N for share in by_draw))
+    shares = {"any": in_any / N, "DiSCO_any_others": others, "DiSCO_any_beyond": at_n / N - others}
+    return {name: float(100 * share) for name, share in shares.items()}
+
+
+def expect_of_holdout(case: Case, sd: list[Record], features: Sequence[str]) -> float:
+    told = [one_level(sd, q) and (q, t) in sd for q, t in case.others]
+    return 100 * sum(map(min, told, case.kept_of(case.others, features))) / len(case.others)
+
+
 def assert_figures(row: Mapping[Any, Any], expected: Mapping[str, float], basis: str = "") -> None:
     columns = {name: name.removesuffix("_se") + basis + "_se" * name.endswith("_se") for name in expected}
     compared = {name: row[column] for name, column in columns.items() if column in row}
@@ -123,6 +147,10 @@ def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Ca
     units, weights = case.units_of(pair), case.weights_of(pair)
     basis = "_weighted" if weights else ""
     rows = result.attribute.join(result.cap).to_dict("index")
+    if "several files" in pair:
+        together = result.together.to_dict("index")["t"]
+        expected = expect_together(case, pair)
+        assert {name: together[name] for name in expected} == pytest.approx(expected, abs=2e-6)
     for synthesis, sd in enumerate(case.syntheses[: len(published)], start=1):
         place: dict[str, Any] = {"kept_gt": case.kept_of(case.gt, pair), "kept_sd": case.kept_of(sd, pair)}
         place["units"] = units
@@ -132,6 +160,10 @@ def test_every_pair_of_features_is_that_of_loops(pair: tuple[str, str], case: Ca
             assert_figures(row, reference.figures(case.gt, sd, weights=weights, **place), basis)
         if expected := expect_within(case, sd, pair) if "within" in pair else {}:
             assert_figures(result.bands.to_dict("index")["amount", synthesis], expected, basis)
+        if "holdout" in pair:
+            beside = result.holdout.to_dict("index")["t", synthesis, "DiSCO"]
+            assert beside["ground_truth"] == pytest.approx(rows["t", synthesis]["DiSCO"])
+            assert beside["holdout"] == pytest.approx(expect_of_holdout(case, sd, pair))
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=[" and ".join(pair) for pair in PAIRS])
