@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, nullcontext
 from multiprocessing import get_context
@@ -18,7 +19,9 @@ from unittest.mock import patch
 from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines, Squares
+from disclosure_pipeline.measures.additive import Sums
+from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines
+from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
 
@@ -27,18 +30,7 @@ REPEATS = 3
 
 _NONE = Grouped.empty()
 _NOBODY = GuessCounts(_NONE, _NONE)
-_NOTHING = BaselineCounts(
-    _NONE,
-    _NONE,
-    _NONE,
-    _NONE,
-    None,
-    Squares(0, 0, 0, 0),
-    _NOBODY,
-    _NOBODY,
-    drawn_from_SD=None,
-    drawn_from_GT=None,
-)
+_NOTHING = BaselineCounts(0, _NOBODY, _NOBODY, drawn_from_SD=None, drawn_from_GT=None)
 
 
 def _without_baselines() -> ExitStack:
@@ -50,9 +42,13 @@ def _without_baselines() -> ExitStack:
     def nothing(*_: Any) -> BaselineCounts:
         return _NOTHING
 
+    def no_sums(_: Any, figures: Sequence[Figure], *__: Any) -> tuple[Sums, ...]:
+        return (Sums(0),) * len(figures)
+
     patches = ExitStack()
     for name, function in {
         "counting.counts.baseline_counts": nothing,
+        "counting.counts.count_figures": no_sums,
         "evaluation.figures.baselines": zeros,
     }.items():
         patches.enter_context(patch(f"disclosure_pipeline.{name}", function))

@@ -96,7 +96,7 @@ def _callers(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
-def walk_a_disclosure(ends_in: str = "totals_of_tables") -> Walk:
+def walk_a_disclosure(ends_in: str = "count_figures") -> Walk:
     """Follow `dp.disclosure` of two small tables to where DiSCO is an integer."""
     import pandas as pd
 

@@ -9,9 +9,11 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
+from disclosure_pipeline.measures.additive import Sums, count_figures
 from disclosure_pipeline.measures.band_counts import BandCounts, band_counts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts
+from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import (
     STEPS,
@@ -192,7 +194,10 @@ class Excluded:
 
 @dataclass(frozen=True)
 class TargetCounts:
-    """Counts of one target in one synthesis. `excluded` is None without exclusions, `bands` without a band.
+    """Counts of one target in one synthesis.
+
+    `added` has the sums of each of `catalogue.OF_TARGETS`. `excluded` is None without exclusions, `bands`
+    without a band.
 
     `large_pairs[k]` are the GT records of DiSCO cells of more than `list_cells_above` records, by level of
     key k * size of the target + target level. `certainty` has an entry for each of the target's certainties.
@@ -200,6 +205,7 @@ class TargetCounts:
 
     totals: Totals
     cells: CellTotals
+    added: tuple[Sums, ...]
     large_pairs: tuple[Grouped, ...]
     excluded: Excluded | None
     baselines: BaselineCounts
@@ -262,15 +268,17 @@ def count_target(
             uniques=uniques(f.sum_by_q(left), f.sum_by_q(left_s), f.s_q[f.first] > 0, f.alike),
             original_t=Grouped.sum_by_group(f.t, left * f.n),
         )
-    d, totals = f.d if left is None else left, totals_of_tables(f, tables)
+    d, added = f.d if left is None else left, count_figures(f, OF_TARGETS, left, left_s)
+    totals = totals_of_tables(f, tables)
     both_t = target.column.counts[0] + target.column.counts[synthesis]
-    baselines = baseline_counts(f, sizes, no_guess, both_t, left, left_s)
+    baselines = baseline_counts(f, sizes, no_guess, both_t, left)
     guesses = baselines.guessed
     if target.occurring_no_guess(synthesis) is not None:
         guesses = CellGuesses.from_synthetic(f, f.s, np.zeros(f.targets, dtype=bool)).count(f, d)
     return TargetCounts(
         totals,
         cell_totals(f, d, tables.DiSCO.where, target.count_occurring_levels(synthesis), guesses.named),
+        added,
         large_pairs,
         excluded,
         baselines,

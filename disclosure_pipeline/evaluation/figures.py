@@ -24,12 +24,14 @@ from disclosure_pipeline.evaluation.resemblance import (
     whole_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures.additive import measure_figures
 from disclosure_pipeline.measures.attribute import Identity, attribute, identity
 from disclosure_pipeline.measures.band_counts import BandCounts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines
 from disclosure_pipeline.measures.cap import cap_measures
+from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
@@ -124,7 +126,8 @@ def compare_records(counts: Counts) -> BesideOthers:
 
 def _compare_target(place: _TargetInSynthesis) -> dict[str, float]:
     counted, guessable = place.counted, mark_unguessable(place.target)
-    return to_row(baselines(counted.baselines, counted.totals, place.sizes, *place.levels, guessable))
+    _, compared = measure_figures(OF_TARGETS, counted.added, place.sizes.N_d, place.sizes.N_s)
+    return compared | to_row(baselines(counted.baselines, place.sizes, *place.levels, guessable))
 
 
 def _list_places(counts: Counts) -> list[_TargetInSynthesis]:
@@ -251,7 +254,9 @@ def _measure_target(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of the frames `attribute` and `cap`."""
     totals, cells, N = place.counted.totals, place.counted.cells, (place.sizes.N_d, place.sizes.N_s)
-    of_attribute = to_row(attribute(totals, *N))
+    values, _ = measure_figures(OF_TARGETS, place.counted.added, *N)
+    of_attribute = {name: value for name, value in values.items() if name not in COLUMNS["cap"]}
+    of_attribute |= to_row(attribute(totals))
     by_guess = cap_measures(totals, cells, place.GT_t, *N) if plan.attribution else None
     of_cap = to_row(by_guess) if by_guess else {}
     if plan.chance:
@@ -326,8 +331,9 @@ def add_differences_beyond_chance(
     attribute: pd.DataFrame, cap: pd.DataFrame, comparisons: int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Add to both frames the columns `…_beyond_chance` of their differences."""
-    for figure in ("iS_beyond", "DiSCO_beyond"):
-        attribute = add_beyond_chance(attribute, figure, comparisons)
+    for figure in OF_TARGETS:
+        if figure.compared is not None and figure.name in attribute:
+            attribute = add_beyond_chance(attribute, f"{figure.name}_beyond", comparisons)
     return attribute, add_beyond_chance(cap, "DCAP_beyond", comparisons)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
@@ -10,7 +10,7 @@ from disclosure_pipeline.measures.attribute import Attribute, Identity, Individu
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
-from disclosure_pipeline.measures.catalogue import FIGURES
+from disclosure_pipeline.measures.catalogue import FIGURES, OF_TARGETS
 from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import OneWay, TwoWay
@@ -22,6 +22,7 @@ from disclosure_pipeline.measures.contributions import (
     TARGET_FIGURES,
 )
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
+from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.found import LIMITS, Found
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import Nearness
@@ -54,6 +55,10 @@ def _beyond_chance(words: Mapping[str, Words], *names: str) -> dict[str, Words]:
     return {f"{name}_chance": frame_words.reword_beyond_chance(words[name]) for name in names}
 
 
+def _compare(figures: Sequence[Figure]) -> dict[str, Words]:
+    return {column: words for figure in figures for column, words in figure.comparisons.items()}
+
+
 def _guard(name: str, words: Words, by_chance: Words | None = None) -> dict[str, Words]:
     """Return the words of a figure, of the same by chance alone, and of the part beyond chance."""
     described = frame_words.add_chance_words({name: words})
@@ -65,10 +70,12 @@ def _guard(name: str, words: Words, by_chance: Words | None = None) -> dict[str,
 _IDENTITY = words_of_fields(Identity)
 _HITS = words_of_fields(UniqueHits)
 _BASELINES = words_of_fields(Baselines)
-_OF_CAP = {name: words for name, words in _BASELINES.items() if name.startswith(("DCAP", "guessed"))}
 _CAP = words_of_fields(CAP)
-_ATTRIBUTE = words_of_fields(Attribute) | words_of_fields(Chance)
-_ATTRIBUTE |= {name: words for name, words in _BASELINES.items() if name not in _OF_CAP}
+_OF_ATTRIBUTE = [figure for figure in OF_TARGETS if figure.place.frame == "attribute"]
+_ATTRIBUTE = {figure.name: figure.words for figure in _OF_ATTRIBUTE}
+_ATTRIBUTE |= words_of_fields(Attribute) | words_of_fields(Chance) | _compare(_OF_ATTRIBUTE)
+_DIFFERENCES = [f"{figure.name}_beyond" for figure in _OF_ATTRIBUTE if figure.compared]
+_OF_CAP = _compare([FIGURES["DCAP"]]) | _BASELINES
 _COPIES, _PEOPLE, _REPEATS = (words_of_fields(of) for of in (Copies, PeopleCopied, Repeats))
 _RENAMED, _TOGETHER = words_of_fields(Relabelling), words_of_fields(Together)
 _BANDS = {"within": frame_words.WITHIN, **words_of_fields(Bands)}
@@ -132,7 +139,7 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     "population": _KEYS_WEIGHED | _weighed_differences(_PEOPLE_WEIGHED),
     "population_targets": _TARGETS_WEIGHED | _weighed_differences(_TARGETS_WEIGHED),
     "individual": words_of_fields(RecordRisk),
-    "attribute": _ATTRIBUTE | _beyond_chance(_ATTRIBUTE, "iS_beyond", "DiSCO_beyond"),
+    "attribute": _ATTRIBUTE | _beyond_chance(_ATTRIBUTE, *_DIFFERENCES),
     "cap": _CAP | _OF_CAP | _beyond_chance(_OF_CAP, "DCAP_beyond"),
     "bands": _BANDS
     | _beyond_chance(_BANDS, "DiS_within_beyond", "DiSCO_within_beyond")

@@ -30,6 +30,7 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.subgroups import measure_levels
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
+from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
     BESIDE_OTHERS,
@@ -38,13 +39,13 @@ from disclosure_pipeline.measures.contributions import (
     TARGET_FIGURES,
     Contributions,
     Estimate,
-    Rows,
     inflate_variance,
     name_estimates,
 )
 from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.rows import Rows
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.survey import (
     HouseholdRisk,
@@ -80,7 +81,7 @@ def measure_people(
             place = (target.column.name, synthesis)
             added = Contributions(place_records(q, target, synthesis, people.unit))
             if is_by_unit:
-                baselines[place] = _estimate(added, ("guessed", *BESIDE_OTHERS), Baselines)
+                baselines[place] = _compare_with_others(added)
                 if target.band:
                     bands[place] = _estimate(added, BAND_FIGURES, Bands)
                     certain |= {(*place, float(c)): _estimate_at(c, added) for c in target.certainties}
@@ -101,6 +102,12 @@ def measure_people(
     others = BesideOthers(hits, baselines, bands, certain, together) if is_by_unit else by_record
     with_bands = len({target for target, _ in weighted_bands})
     return replace(others, weighted_bands=_frame_weighted(weighted_bands, with_bands)), frames
+
+
+def _compare_with_others(added: Contributions) -> dict[str, float]:
+    estimates = name_estimates(added.estimate(("guessed", *BESIDE_OTHERS)))
+    compared = [column for figure in OF_TARGETS for column in figure.comparisons]
+    return {name: estimates[name] for name in (*compared, *list_figures(Baselines))}
 
 
 def _estimate(added: Contributions, figures: Iterable[str], names: type) -> dict[str, float]:

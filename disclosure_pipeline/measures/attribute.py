@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.entry import Figure, Place, place_beyond
+from disclosure_pipeline.measures.entry import Baseline, Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import (
     Floats,
     IntArray,
@@ -22,10 +22,12 @@ from disclosure_pipeline.measures.exact import (
     percent,
 )
 from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.totals import Totals, Uniques
+from disclosure_pipeline.measures.totals import Totals, Uniques, is_only_level
 from disclosure_pipeline.measures.words import (
     BAILLARGEON,
+    BEYOND_OTHERS,
     BY_ITSELF,
+    BY_OTHERS,
     BY_SYNTHETIC,
     POINTS,
     RAAB,
@@ -101,48 +103,8 @@ def unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
 
 @dataclass(frozen=True)
 class Attribute:
-    """Percent of all GT records (Dsyn: of all SD records); max_denom and mean_denom are counts."""
+    """Numbers of GT records that are disclosed together."""
 
-    Dorig: float = neutral(
-        "disclosive in the confidential table",
-        "People who share their combination of keys only with people of the same target: the confidential "
-        "table itself discloses it.",
-        source=RAAB,
-        finding="the confidential table itself would disclose the {column} of {value} of the people",
-        beside=BY_ITSELF,
-    )
-    Dsyn: float = figure(
-        "disclosive in the synthetic table",
-        "Synthetic records that share their keys only with records of the same target.",
-        denominator=SYNTHETIC,
-        source=RAAB,
-    )
-    iS: float = neutral(
-        "found in the synthetic table",
-        "People whose combination of keys some synthetic record has.",
-        source=RAAB,
-        finding="the keys of {value} of the people are in the synthetic table",
-    )
-    DiS: float = figure(
-        "disclosed in the synthetic table, right or wrong",
-        "People for whom all synthetic records with their keys have the same target value, right or wrong.",
-        source=RAAB,
-        finding="the synthetic table states one {column}, right or wrong, for {value} of the people",
-    )
-    DiSCO: float = figure(
-        "disclosed in the synthetic table and correct",
-        "People whose target is disclosed to somebody who knows their keys: all synthetic records with "
-        "these keys have the same target value, and it is theirs.",
-        source=RAAB,
-        finding="for {value} of the people the table correctly shows their {column}",
-        beside=BY_SYNTHETIC,
-        subject="people whose {column} is disclosed",
-    )
-    DiSDiO: float = figure(
-        "disclosed in both tables",
-        "People whose target is disclosed by the synthetic table and would be by the confidential table.",
-        source=RAAB,
-    )
     max_denom: int = neutral(
         "largest group disclosed together",
         "The largest number of people with the same keys and target who are disclosed together.",
@@ -157,22 +119,13 @@ class Attribute:
     )
 
 
-def attribute(totals: Totals, N_d: int, N_s: int) -> Attribute:
-    """Compute the measures of [R 3.3], and the maximum and mean number of GT records in a DiSCO cell.
+def attribute(totals: Totals) -> Attribute:
+    """Compute the maximum and mean number of GT records in a DiSCO cell.
 
     If no cell counts towards DiSCO, max_denom is 0 and mean_denom is NaN.
     """
-    records = totals.records
-    return Attribute(
-        Dorig=percent(records.Dorig, N_d),
-        Dsyn=percent(records.Dsyn, N_s),
-        iS=percent(records.iS, N_d),
-        DiS=percent(records.DiS, N_d),
-        DiSCO=percent(records.DiSCO, N_d),
-        DiSDiO=percent(records.DiSDiO, N_d),
-        max_denom=totals.largest,
-        mean_denom=records.DiSCO / totals.DiSCO_cells if totals.DiSCO_cells else math.nan,
-    )
+    cells = totals.DiSCO_cells
+    return Attribute(max_denom=totals.largest, mean_denom=totals.records.DiSCO / cells if cells else math.nan)
 
 
 @dataclass(frozen=True)
@@ -238,7 +191,7 @@ def individual(cells: Keys, keys: Keys, synthesis: int) -> Individual:
     )
 
 
-_WORDS = words_of_fields(Identity) | words_of_fields(Attribute)
+_WORDS = words_of_fields(Identity)
 
 FIGURES = (
     Figure(
@@ -260,8 +213,88 @@ FIGURES = (
         public="unit",
     ),
     Figure(
+        "Dorig",
+        Words.neutral(
+            "disclosive in the confidential table",
+            "People who share their combination of keys only with people of the same target: the "
+            "confidential table itself discloses it.",
+            source=RAAB,
+            finding="the confidential table itself would disclose the {column} of {value} of the people",
+            beside=BY_ITSELF,
+        ),
+        Place("attribute", value="Dorig"),
+        about="target",
+        adds=lambda r: is_only_level(r.d, r.d_q),
+    ),
+    Figure(
+        "Dsyn",
+        Words(
+            "disclosive in the synthetic table",
+            "Synthetic records that share their keys only with records of the same target.",
+            denominator=SYNTHETIC,
+            source=RAAB,
+        ),
+        Place("attribute", value="Dsyn"),
+        about="target",
+        adds=lambda r: is_only_level(r.s, r.s_q),
+        basis=SYNTHETIC,
+    ),
+    Figure(
+        "iS",
+        Words.neutral(
+            "found in the synthetic table",
+            "People whose combination of keys some synthetic record has.",
+            source=RAAB,
+            finding="the keys of {value} of the people are in the synthetic table",
+        ),
+        Place("attribute", value="iS"),
+        "learned",
+        about="target",
+        is_stacked=False,
+        public="unit",
+        adds=lambda r: r.s_q > 0,
+        compared=Baseline(
+            at_n=lambda r: 1 - r.none_of_own_key_in_synthetic,
+            others=lambda r: 1 - r.none_of_own_key_in_others,
+            words=Words.neutral(
+                "found among other people",
+                "People whose combination of keys a fresh sample of other people would have.",
+            ),
+            beyond=Words(
+                "found beyond other people",
+                "How many more people are found in the synthetic table than in a fresh sample of other "
+                "people.",
+                POINTS,
+            ),
+        ),
+    ),
+    Figure(
+        "DiS",
+        Words(
+            "disclosed in the synthetic table, right or wrong",
+            "People for whom all synthetic records with their keys have the same target value, right or "
+            "wrong.",
+            source=RAAB,
+            finding="the synthetic table states one {column}, right or wrong, for {value} of the people",
+        ),
+        Place("attribute", value="DiS"),
+        "learned",
+        about="target",
+        is_stacked=False,
+        public="unit",
+        adds=lambda r: r.has_one_level,
+    ),
+    Figure(
         "DiSCO",
-        _WORDS["DiSCO"],
+        Words(
+            "disclosed in the synthetic table and correct",
+            "People whose target is disclosed to somebody who knows their keys: all synthetic records with "
+            "these keys have the same target value, and it is theirs.",
+            source=RAAB,
+            finding="for {value} of the people the table correctly shows their {column}",
+            beside=BY_SYNTHETIC,
+            subject="people whose {column} is disclosed",
+        ),
         place_beyond("attribute", "DiSCO", at_n="DiSCO_at_n", own="Dorig", permuted="DiSCO_chance"),
         "learned",
         about="target",
@@ -281,23 +314,39 @@ FIGURES = (
         ),
         own="Dorig",
         public="share",
+        adds=lambda r: is_only_level(r.s, r.s_q),
+        compared=Baseline(
+            at_n=lambda r: r.none_of_synthetic(r.s_q - r.s) - r.none_of_own_key_in_synthetic,
+            others=lambda r: (
+                r.none_of_others(r.d_q - r.own_q - (r.d - r.own_t)) - r.none_of_own_key_in_others
+            ),
+            words=Words.neutral(
+                "DiSCO by other people's records",
+                "People whose target other people's confidential records, without their own, would disclose.",
+                finding="other people's records alone would show it for {value}",
+                beside=BY_OTHERS,
+            ),
+            beyond=Words(
+                "DiSCO beyond other people's records",
+                "How many more people have their target disclosed by the synthetic table than by other "
+                "people's records.",
+                POINTS,
+                finding="the table gives away the {column} of {more} people in 100 than other people's "
+                "records would",
+                beside=BEYOND_OTHERS,
+                subject="people whose {column} is disclosed",
+            ),
+        ),
     ),
     Figure(
-        "iS",
-        _WORDS["iS"],
-        Place("attribute", value="iS"),
-        "learned",
+        "DiSDiO",
+        Words(
+            "disclosed in both tables",
+            "People whose target is disclosed by the synthetic table and would be by the confidential table.",
+            source=RAAB,
+        ),
+        Place("attribute", value="DiSDiO"),
         about="target",
-        is_stacked=False,
-        public="unit",
-    ),
-    Figure(
-        "DiS",
-        _WORDS["DiS"],
-        Place("attribute", value="DiS"),
-        "learned",
-        about="target",
-        is_stacked=False,
-        public="unit",
+        adds=lambda r: is_only_level(r.s, r.s_q) & is_only_level(r.d, r.d_q),
     ),
 )

@@ -40,7 +40,6 @@ from dataclasses import dataclass
 
 from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.densest_bands import guess_amount_of_all
 from disclosure_pipeline.measures.drawn_guesses import (
     count_right_guesses_of_draw,
@@ -50,7 +49,7 @@ from disclosure_pipeline.measures.drawn_guesses import (
 from disclosure_pipeline.measures.entry import Default, Figure, place_beyond
 from disclosure_pipeline.measures.exact import SCALE, IntArray, percent
 from disclosure_pipeline.measures.guesses import Ways, error_of_guesses
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, standard_error
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,

@@ -11,18 +11,29 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.entry import Figure, place_beyond
-from disclosure_pipeline.measures.exact import SCALE, Grouped, IntArray, percent, sum_quotients, total
+from disclosure_pipeline.measures.entry import Baseline, Figure, place_beyond
+from disclosure_pipeline.measures.exact import (
+    SCALE,
+    Floats,
+    Grouped,
+    IntArray,
+    divide,
+    percent,
+    sum_quotients,
+    total,
+)
+from disclosure_pipeline.measures.rows import Rows
 from disclosure_pipeline.measures.totals import CellTotals, Totals
 from disclosure_pipeline.measures.words import (
     BAILLARGEON,
     LITTLE,
+    POINTS,
     RAAB,
     RECORDS,
     SYNTHETIC,
     TAUB,
     WEIGHTED,
+    Words,
     figure,
     neutral,
     words_of_fields,
@@ -176,19 +187,49 @@ def _scaled(part: int, whole: int, base: int, base_of: int) -> float:
     return percent(round((Fraction(part, whole) - b) / (1 - b) * _SCALED_ONE), _SCALED_ONE)
 
 
-_WORDS = words_of_fields(CAP) | words_of_fields(Baselines)
+_BEYOND = Words(
+    "DCAP beyond other people's records",
+    "How much more often a guess drawn from the synthetic table is right than one from other people's "
+    "records.",
+    POINTS,
+    finding="a guess of {column} drawn from the table is right for {more} people in 100 than from other "
+    "people's records",
+)
+
+
+def _attributed_at_n(r: Rows) -> Floats:
+    """Return what each row adds to DCAP at n records of SD: its share, if any of its q is drawn."""
+    return divide(r.left_s, r.left_s_q) * (1 - r.none_of_left_key_in_synthetic)
+
+
+def _attributed_by_others(r: Rows) -> Floats:
+    """Return what each row adds to DCAP at n records of the others, of whom the exclusions leave some."""
+    others = r.left_d_q - r.left_own_q
+    return divide(r.d - r.own_t, others) * (1 - r.none_of_left_key_in_others)
+
 
 FIGURES = (
     Figure(
         "DCAP",
-        _WORDS["DCAP"],
+        words_of_fields(CAP)["DCAP"],
         place_beyond("cap", "DCAP", at_n="DCAP_at_n", own="CAPd"),
         "learned",
         about="target",
         statistics=("at_most", "beyond"),
-        beyond=_WORDS["DCAP_beyond"],
+        beyond=_BEYOND,
         weighed=place_beyond("population_targets", "DCAP", WEIGHTED, own="CAPd_weighted"),
         family="attribution",
         public="share",
+        adds=lambda r: divide(r.left_s, r.left_s_q),
+        compared=Baseline(
+            at_n=_attributed_at_n,
+            others=_attributed_by_others,
+            words=Words.neutral(
+                "DCAP by other people's records",
+                "How often a guess drawn from other people with the same keys would be right.",
+                finding="from other people's records alone it would be for {value}",
+            ),
+            beyond=_BEYOND,
+        ),
     ),
 )

@@ -45,13 +45,18 @@ _MODULES = (
 )
 
 
-def _list_figures() -> list[Figure]:
-    """Return all entries by question, those that the page only shows last."""
-    entries: list[Figure] = [entry for module in _MODULES for entry in module.FIGURES]
-    return sorted(entries, key=lambda entry: (entry.is_only_shown, QUESTIONS.index(entry.question)))
+_ENTRIES: tuple[Figure, ...] = tuple(entry for module in _MODULES for entry in module.FIGURES)
 
+OF_TARGETS = tuple(entry for entry in _ENTRIES if entry.adds is not None and entry.about == "target")
+"""The figures of a target to which each record adds something."""
 
-FIGURES: Mapping[str, Figure] = {entry.name: entry for entry in _list_figures()}
+FIGURES: Mapping[str, Figure] = {
+    entry.name: entry
+    for is_only_shown in (False, True)
+    for question in QUESTIONS
+    for entry in _ENTRIES
+    if (entry.is_only_shown, entry.question) == (is_only_shown, question)
+}
 """The figures of the long table by name, in the order of the page's questions."""
 
 BOUNDABLE: Mapping[str, Figure] = {

@@ -38,15 +38,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from functools import cached_property, partial
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from disclosure_pipeline.measures.band_counts import chances_within
 from disclosure_pipeline.measures.band_places import Band
+from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.densest_bands import SALT, AmountCells
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
@@ -55,8 +55,9 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_others,
     draw_of_synthetic,
 )
-from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_by_position, sum_exactly
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, divide, sum_by_position, sum_exactly
 from disclosure_pipeline.measures.frequency import FrequencyTable, aranges, first_of_run, run_lengths
+from disclosure_pipeline.measures.rows import OwnRecords, Rows
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
     Sizes,
@@ -68,176 +69,6 @@ from disclosure_pipeline.measures.totals import is_only_level
 _CELLS_AT_A_TIME = 1 << 21
 _MOST_LEVELS_OF_ALL_DRAWS = 1 << 14
 _DRAWS = 8
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """GT records, one a row.
-
-    cell: the position of each row's cell (q, t) in `f`, the table before the exclusions.
-    unit: the number of the person whose each record is.
-    d_left, s_left: the GT and SD records that the exclusions leave in each cell (shape: cells); None: all.
-    no_guess: the target levels that nobody guesses (shape: targets).
-    band: how close an amount must be told; None for a target of levels. certainties: at which an intruder
-        acts who wants an amount.
-    """
-
-    f: FrequencyTable
-    cell: IntArray
-    unit: IntArray
-    d_left: IntArray | None = None
-    s_left: IntArray | None = None
-    no_guess: Mask | None = None
-    band: Band | None = None
-    certainties: tuple[Fraction, ...] = ()
-
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.cell)
-
-    @cached_property
-    def q(self) -> IntArray:
-        """The key combination of each row, as are t, d, s, d_q and s_q those of its cell."""
-        return self.f.q[self.cell]
-
-    @cached_property
-    def t(self) -> IntArray:
-        """The target level."""
-        return self.f.t[self.cell]
-
-    @cached_property
-    def d(self) -> IntArray:
-        """The GT records with the row's q and t."""
-        return self.f.d[self.cell]
-
-    @cached_property
-    def s(self) -> IntArray:
-        """The SD records with the row's q and t."""
-        return self.f.s[self.cell]
-
-    @cached_property
-    def d_q(self) -> IntArray:
-        """The GT records with the row's q."""
-        return self.f.d_q[self.cell]
-
-    @cached_property
-    def s_q(self) -> IntArray:
-        """The SD records with the row's q."""
-        return self.f.s_q[self.cell]
-
-    @cached_property
-    def has_one_level(self) -> Mask:
-        """True if all SD records with the row's q have one target level."""
-        one = np.zeros(self.f.keys, dtype=bool)
-        one[self.f.q[(self.f.s > 0) & (self.f.s == self.f.s_q)]] = True
-        return one[self.q]
-
-    @cached_property
-    def is_left(self) -> Mask:
-        """True if the exclusions leave the row."""
-        return np.ones(len(self), dtype=bool) if self.d_left is None else (self.d_left > 0)[self.cell]
-
-    @cached_property
-    def left_d_q(self) -> IntArray:
-        """The GT records with the row's q that the exclusions leave."""
-        return self.d_q if self.d_left is None else self.f.per_key(self.d_left)[self.q]
-
-    @cached_property
-    def left_s(self) -> IntArray:
-        """The SD records with the row's q and t that the exclusions leave."""
-        return self.s if self.s_left is None else self.s_left[self.cell]
-
-    @cached_property
-    def left_s_q(self) -> IntArray:
-        """The SD records with the row's q that the exclusions leave."""
-        return self.s_q if self.s_left is None else self.f.per_key(self.s_left)[self.q]
-
-    @cached_property
-    def own(self) -> IntArray:
-        """The records of the row's own unit."""
-        return self._count_own(np.zeros_like(self.cell))
-
-    @cached_property
-    def own_q(self) -> IntArray:
-        """Those of them with the row's q."""
-        return self._count_own(self.q)
-
-    @cached_property
-    def own_t(self) -> IntArray:
-        """Those of them with the row's q and t."""
-        return self._count_own(self.cell)
-
-    @cached_property
-    def left_own_q(self) -> IntArray:
-        """Those of them with the row's q that the exclusions leave."""
-        return self.own_q if self.d_left is None else self._count_own(self.q, self.is_left.astype(np.int64))
-
-    def _count_own(self, place: IntArray, counted: IntArray | int = 1) -> IntArray:
-        if self.units == len(self):  # nobody has two
-            return np.ones_like(self.cell) * counted
-        numbers = self.unit * (int(place.max(initial=0)) + 1) + place
-        _, alike = np.unique(numbers, return_inverse=True)
-        of_rows: IntArray = sum_by_position(alike, counted)[alike]
-        return of_rows
-
-    @cached_property
-    def units(self) -> int:
-        """The number of units."""
-        return int(np.count_nonzero(np.bincount(self.unit)))
-
-    @cached_property
-    def sizes(self) -> list[tuple[Sizes, IntArray]]:
-        """The sizes of the tables beside a unit, and the rows of units with as many records."""
-        return [
-            (Sizes(self.f.N_d, self.f.N_s, own), np.flatnonzero(self.own == own))
-            for own in np.unique(self.own).tolist()
-        ]
-
-    def none_of_others(self, records: IntArray) -> Floats:
-        """Return P0 of a number of records for each row."""
-        chances = np.empty(len(self))
-        for sizes, at in self.sizes:
-            chances[at] = sizes.p0(np.maximum(records[at], 0))
-        return chances
-
-    def none_of_synthetic(self, records: IntArray) -> Floats:
-        """Return Q0 of a number of records for each row."""
-        chances = np.empty(len(self))
-        for sizes, at in self.sizes:
-            chances[at] = sizes.q0(records[at])
-        return chances
-
-    def own_records(self, counted: Mask | None = None, *, by_key: bool = True) -> OwnRecords:
-        """Return the records of each unit by cell, or by target level; only those `counted`."""
-        number = np.ones(len(self), dtype=np.int64) if counted is None else counted.astype(np.int64)
-        q, cell = (self.q, self.cell) if by_key else (np.zeros_like(self.q), self.t)
-        return OwnRecords.of(q, cell, self.unit, number)
-
-
-@dataclass(frozen=True)
-class OwnRecords:
-    """The records of each unit in each cell, in order of q, unit and t.
-
-    records: of the unit in the `cell`. pair: number of the pair (q, unit). entry: the entry of each row.
-    """
-
-    cell: IntArray
-    records: IntArray
-    pair: IntArray
-    entry: IntArray
-
-    @classmethod
-    def of(cls, q: IntArray, cell: IntArray, unit: IntArray, records: IntArray) -> OwnRecords:
-        """Add up `records` by cell and unit; `q` belongs to `cell` (all arrays: one entry per row)."""
-        order = np.lexsort((cell, unit, q))
-        ordered = cell[order]
-        begins_pair = first_of_run(q[order]) | first_of_run(unit[order])
-        begins = begins_pair | first_of_run(ordered)
-        first = np.flatnonzero(begins)
-        entry = np.empty_like(order)
-        entry[order] = np.cumsum(begins) - 1
-        added = np.add.reduceat(records[order], first)
-        return cls(ordered[first], added, (np.cumsum(begins_pair) - 1)[first], entry)
 
 
 def beside_other_units(
@@ -492,10 +323,6 @@ def _guess_amounts(
     return named, matched
 
 
-def _share(part: IntArray, whole: IntArray) -> Floats:
-    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
-
-
 def _disclosed_by_chance(r: Rows) -> Floats:
     """Return the chance that s_q records drawn from SD all have level t: see `disclosed_by_chance`."""
     s_t, chances = r.f.per_target(r.f.s), np.zeros(len(r))
@@ -507,31 +334,28 @@ def _disclosed_by_chance(r: Rows) -> Floats:
     return chances
 
 
+def _list_expressions() -> dict[str, Callable[[Rows], Floats | Mask]]:
+    """Return what a record adds to each figure of the catalogue, also at n records of SD and the others."""
+    expressions = dict[str, Callable[[Rows], Floats | Mask]]()
+    for figure in OF_TARGETS:
+        assert figure.adds is not None
+        expressions[figure.name] = figure.adds
+        if figure.compared is not None:
+            expressions[f"{figure.name}_at_n"] = figure.compared.at_n
+            expressions[f"{figure.name}_others"] = figure.compared.others
+    return expressions
+
+
 FIGURES: Mapping[str, Callable[[Rows], Floats | Mask]] = {
     "UiO": lambda r: r.d_q == 1,
     "UiOiS": lambda r: (r.d_q == 1) & (r.s_q > 0),
     "repU": lambda r: (r.d_q == 1) & (r.s_q == 1),
     "alone": lambda r: r.d_q == r.own_q,
     "people_copied": lambda r: (r.d_q == r.own_q) & (r.s_q > 0),
-    "Dorig": lambda r: is_only_level(r.d, r.d_q),
-    "iS": lambda r: r.s_q > 0,
-    "DiS": lambda r: r.has_one_level,
-    "DiSCO": lambda r: is_only_level(r.s, r.s_q),
-    "DiSDiO": lambda r: is_only_level(r.s, r.s_q) & is_only_level(r.d, r.d_q),
     "DiSCO_chance": _disclosed_by_chance,
     "DiSCO_excess": lambda r: is_only_level(r.s, r.s_q) - _disclosed_by_chance(r),
-    "CAPd": lambda r: _share(r.d, r.left_d_q),
-    "DCAP": lambda r: _share(r.left_s, r.left_s_q),
-    "iS_at_n": lambda r: 1 - r.none_of_synthetic(r.s_q),
-    "iS_others": lambda r: 1 - r.none_of_others(r.d_q - r.own_q),
-    "DiSCO_at_n": lambda r: r.none_of_synthetic(r.s_q - r.s) - r.none_of_synthetic(r.s_q),
-    "DiSCO_others": lambda r: (
-        r.none_of_others(r.d_q - r.own_q - (r.d - r.own_t)) - r.none_of_others(r.d_q - r.own_q)
-    ),
-    "DCAP_at_n": lambda r: _share(r.left_s, r.left_s_q) * (1 - r.none_of_synthetic(r.left_s_q)),
-    "DCAP_others": lambda r: (
-        _share(r.d - r.own_t, r.left_d_q - r.left_own_q) * (1 - r.none_of_others(r.left_d_q - r.left_own_q))
-    ),
+    "CAPd": lambda r: divide(r.d, r.left_d_q),
+    **_list_expressions(),
 }
 """What a record adds to each figure, before it is asked whether the exclusions leave the record."""
 
@@ -555,13 +379,13 @@ _LEVELS, _AMOUNTS, _NAMED = "guessed", "guessed_within", "named"
 
 KEY_FIGURES = ("UiO", "UiOiS", "repU")
 COPY_FIGURES = ("people_copied", "people_copied_expected", "people_copied_beyond")
-BESIDE_OTHERS = tuple(
-    f"{name}_{part}" for name in ("iS", "DiSCO", "DCAP", "guessed") for part in ("at_n", "others", "beyond")
-)
+_COMPARED = (*(figure.name for figure in OF_TARGETS if figure.compared is not None), _LEVELS)
+BESIDE_OTHERS = tuple(f"{name}_{part}" for name in _COMPARED for part in ("at_n", "others", "beyond"))
+_OF_GT = [figure.name for figure in OF_TARGETS if figure.basis == "records"]
 TARGET_FIGURES = (
-    *("Dorig", "iS", "DiS", "DiSCO", "DiSDiO", "DiSCO_chance", "DiSCO_excess", "CAPd", "DCAP", "guessed"),
-    *("iS_others", "iS_beyond", "DCAP_others", "DCAP_beyond", "DiSCO_others", "DiSCO_beyond"),
-    *("guessed_others", "guessed_beyond"),
+    *(name for name in _OF_GT if name != "DCAP"),
+    *("DiSCO_chance", "DiSCO_excess", "CAPd", "DCAP", "guessed"),
+    *(f"{name}_{part}" for name in _COMPARED for part in ("others", "beyond")),
 )
 GROUP_FIGURES = ("DiSCO", "DiSCO_others", "DiSCO_beyond")
 BAND_FIGURES = tuple(

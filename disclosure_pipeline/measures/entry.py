@@ -6,11 +6,13 @@ that every gate bounds, what a broken bound means, and how it is published. `cat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
-from disclosure_pipeline.measures.words import Words
+from disclosure_pipeline.measures.exact import Floats, Mask
+from disclosure_pipeline.measures.rows import Rows
+from disclosure_pipeline.measures.words import BY_SYNTHETIC, Basis, Words, standard_error_of
 
 Question = Literal["copied", "found", "learned", "trusted"]
 QUESTIONS: tuple[Question, ...] = get_args(Question)
@@ -94,9 +96,27 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A figure that a policy may bound, or that the page shows.
+class Baseline:
+    """What a record adds if as many records of SD, or of other people, tell of it; and the words of it.
 
+    at_n: from n records of SD. others: from n records of other people. words: of the figure from these.
+    beyond: of the difference.
+    """
+
+    at_n: Callable[[Rows], Floats]
+    others: Callable[[Rows], Floats]
+    words: Words
+    beyond: Words
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a column of a frame, which a policy may bound, or the page may show.
+
+    adds: what each record adds to it, from 0 to 1: GT's records, or by its `basis` those of SD. compared: the
+    same of as many records of other people. Both are asked for records that the exclusions leave, as if there
+    were none. Without `adds`, something else puts the figure where its `place` says.
+    question: the page's question that it answers; None for a column that only the library's frames have.
     words, beyond: of the figure, and of what is beyond other people's records.
     also: further frames with rows of it, in the same columns.
     weighed: its place by weight, each record counting as the people it represents.
@@ -115,7 +135,7 @@ class Figure:
     name: str
     words: Words
     place: Place
-    question: Question
+    question: Question | None = None
     about: About = ""
     statistics: tuple[Statistic, ...] = ()
     beyond: Words | None = None
@@ -135,6 +155,21 @@ class Figure:
     shown_with: str = ""
     follows: str = ""
     public: Public | None = None
+    adds: Callable[[Rows], Floats | Mask] | None = None
+    compared: Baseline | None = None
+    basis: Basis = "records"
+
+    @property
+    def comparisons(self) -> dict[str, Words]:
+        """The words of the columns that compare it with other people's records."""
+        if self.compared is None:
+            return {}
+        return {
+            f"{self.name}_at_n": describe_at_n(self.words.title),
+            f"{self.name}_others": self.compared.words,
+            f"{self.name}_beyond": self.compared.beyond,
+            f"{self.name}_beyond_se": standard_error_of(f"{self.name}_beyond"),
+        }
 
     @property
     def high_is_safe(self) -> bool:
@@ -164,6 +199,15 @@ class Figure:
     def find_words(self, statistic: Statistic) -> Words:
         """Return the words of what is bounded."""
         return self.beyond if statistic == "beyond" and self.beyond is not None else self.words
+
+
+def describe_at_n(title: str) -> Words:
+    """Return the words of a figure of n records of SD."""
+    return Words(
+        f"{title}, of as many records",
+        "The same from as many synthetic records as there are records of other people, if there are more.",
+        beside=f"{BY_SYNTHETIC}, of as many records",
+    )
 
 
 def place_beyond(frame: str, name: str, basis: str = "", /, **columns: str | tuple[str, ...]) -> Place:

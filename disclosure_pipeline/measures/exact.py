@@ -26,6 +26,15 @@ def percent(part: int | np.integer, whole: int | np.integer) -> float:
     return 100 * int(part) / int(whole) if whole else math.nan
 
 
+def divide(part: IntArray, whole: IntArray) -> Floats:
+    """Return part / whole, and 0 where the whole is 0.
+
+    >>> divide(np.array([1, 0]), np.array([4, 0])).tolist()
+    [0.25, 0.0]
+    """
+    return np.divide(part, whole, out=np.zeros(len(part)), where=whole > 0)
+
+
 def total(counts: IntArray, where: Mask | None = None) -> int:
     """Return the sum of `counts`, or of those marked by `where`, as a Python integer."""
     chosen = counts if where is None else counts[where]

@@ -132,6 +132,16 @@ def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
     )
 
 
+def standard_error(squares: int, N_d: int) -> float:
+    """Return the standard error of a difference that is a sum over q, in percent of the GT records.
+
+    100 · sqrt(sum of x_q²) / N_d, with x_q the records that q adds to the difference (`squares`: their sum),
+    and at least one record. For a fresh sample, x_q is 0 on average and both SD and GT are random, so the
+    squares hold the variance of both.
+    """
+    return 100 * max(math.sqrt(squares) / CHANCE_SCALE, 1) / N_d
+
+
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.95

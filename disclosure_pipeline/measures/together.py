@@ -19,13 +19,18 @@ from functools import reduce
 
 import numpy as np
 
-from disclosure_pipeline.measures.baselines import standard_error
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, sum_of_squares, to_integer_chances
+from disclosure_pipeline.measures.samples import (
+    CHANCE_SCALE,
+    Sizes,
+    standard_error,
+    sum_of_squares,
+    to_integer_chances,
+)
 from disclosure_pipeline.measures.words import (
     BY_CHANCE,
     COUNT,

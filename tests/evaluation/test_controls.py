@@ -27,12 +27,11 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.evaluation.long_table import LARGEST_DEVIATION
-from disclosure_pipeline.measures.baselines import BaselineCounts
 from disclosure_pipeline.measures.cap import CAP, cap_measures
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
-from disclosure_pipeline.measures.exact import Grouped
+from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
-from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.rows import Rows
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import decide, judge
@@ -236,10 +235,10 @@ def test_baselines_that_are_wrong_are_missed_by_the_halves(
 ) -> None:
     """Counting a person's own record as another's would attribute every disclosure to other people."""
 
-    def of_itself(counts: BaselineCounts, sizes: Sizes) -> float:
-        return float(counts.by_other_levels.sums[counts.by_other_levels.groups == 0].sum())
+    def of_nobody(rows: Rows, *_: Any) -> IntArray:
+        return np.zeros_like(rows.cell)
 
-    monkeypatch.setattr("disclosure_pipeline.measures.baselines._count_disclosed_by_others", of_itself)
+    monkeypatch.setattr("disclosure_pipeline.measures.rows.Rows._count_own", of_nobody)
     _, controls_missed = verdict(gate, tables)
     assert "half_deviation" in controls_missed
 

@@ -12,7 +12,7 @@ from reference import units as reference
 from reference.cap import Record
 from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
-from disclosure_pipeline.measures.contributions import BESIDE_OTHERS, Contributions, Rows, name_estimates
+from disclosure_pipeline.measures.contributions import BESIDE_OTHERS, Contributions, name_estimates
 from disclosure_pipeline.measures.copies import (
     Combinations,
     CopyCounts,
@@ -22,6 +22,7 @@ from disclosure_pipeline.measures.copies import (
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import combine_keys, find_lone_combinations
 from disclosure_pipeline.measures.people import people_copied
+from disclosure_pipeline.measures.rows import Rows
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import household_risk
 
