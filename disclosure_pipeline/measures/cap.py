@@ -187,16 +187,6 @@ def _scaled(part: int, whole: int, base: int, base_of: int) -> float:
     return percent(round((Fraction(part, whole) - b) / (1 - b) * _SCALED_ONE), _SCALED_ONE)
 
 
-_BEYOND = Words(
-    "DCAP beyond other people's records",
-    "How much more often a guess drawn from the synthetic table is right than one from other people's "
-    "records.",
-    POINTS,
-    finding="a guess of {column} drawn from the table is right for {more} people in 100 than from other "
-    "people's records",
-)
-
-
 def _attributed_at_n(r: Rows) -> Floats:
     """Return what each row adds to DCAP at n records of SD: its share, if any of its q is drawn."""
     return divide(r.left_s, r.left_s_q) * (1 - r.none_of_left_key_in_synthetic)
@@ -216,7 +206,6 @@ FIGURES = (
         "learned",
         about="target",
         statistics=("at_most", "beyond"),
-        beyond=_BEYOND,
         weighed=place_beyond("population_targets", "DCAP", WEIGHTED, own="CAPd_weighted"),
         family="attribution",
         public="share",
@@ -229,7 +218,14 @@ FIGURES = (
                 "How often a guess drawn from other people with the same keys would be right.",
                 finding="from other people's records alone it would be for {value}",
             ),
-            beyond=_BEYOND,
+            beyond=Words(
+                "DCAP beyond other people's records",
+                "How much more often a guess drawn from the synthetic table is right than one from other "
+                "people's records.",
+                POINTS,
+                finding="a guess of {column} drawn from the table is right for {more} people in 100 than "
+                "from other people's records",
+            ),
         ),
     ),
 )

@@ -117,7 +117,8 @@ class Figure:
     same of as many records of other people. Both are asked for records that the exclusions leave, as if there
     were none. Without `adds`, something else puts the figure where its `place` says.
     question: the page's question that it answers; None for a column that only the library's frames have.
-    words, beyond: of the figure, and of what is beyond other people's records.
+    words, beyond: of the figure, and of what is bounded beyond other people's records, if it is not the
+        difference from those of `compared`.
     also: further frames with rows of it, in the same columns.
     weighed: its place by weight, each record counting as the people it represents.
     statistics: what a policy may bound. default: what every gate bounds.
@@ -198,7 +199,8 @@ class Figure:
 
     def find_words(self, statistic: Statistic) -> Words:
         """Return the words of what is bounded."""
-        return self.beyond if statistic == "beyond" and self.beyond is not None else self.words
+        beyond = self.compared.beyond if self.beyond is None and self.compared is not None else self.beyond
+        return beyond if statistic == "beyond" and beyond is not None else self.words
 
 
 def describe_at_n(title: str) -> Words:
