@@ -78,7 +78,10 @@ class BoxColumn:
 
     def select(self, tables: Sequence[Sequence[int]], records: Sequence[Mask | IntArray | None]) -> BoxColumn:
         """Return the column of other tables, each of several tables stacked, and of some of its records."""
-        stacked = [np.concatenate([self.codes[table] for table in several]) for several in tables]
+        stacked = [
+            self.codes[several[0]] if len(several) == 1 else np.concatenate([self.codes[i] for i in several])
+            for several in tables
+        ]
         chosen = [
             codes if mask is None else codes[mask] for codes, mask in zip(stacked, records, strict=True)
         ]
@@ -106,10 +109,14 @@ class BoxColumn:
 
     def count_near(self, records: IntArray, codes: IntArray, tolerance: float) -> IntArray:
         """Return how many of some records are near each of `codes`; `records` are their numbers by code."""
-        low, high = self.find_windows(codes, tolerance)
-        up_to = np.concatenate(([0], np.cumsum(records)))
-        near: IntArray = up_to[high.astype(np.int64) + 1] - up_to[low]
-        return near
+        return count_within(records, *self.find_windows(codes, tolerance))
+
+
+def count_within(records: IntArray, low: IntArray, high: IntArray) -> IntArray:
+    """Return how many records have a code from `low` to `high`; `records` are their numbers by code."""
+    up_to = np.concatenate(([0], np.cumsum(records)))
+    within: IntArray = up_to[high.astype(np.int64) + 1] - up_to[low]
+    return within
 
 
 def _find_unit(levels: Any) -> float:
