@@ -186,17 +186,18 @@ class BoxedPeople:
             chances[alone] = chance_of_values(near[alone], matching[alone], records[alone])
         return chances
 
-    def count_others(self, sets: Sequence[BoxSet]) -> list[IntArray]:
-        """Count the other people in each person's box, on each set of columns with their tolerances."""
+    def count_others(self, sets: Sequence[BoxSet], first: int | None = None) -> list[IntArray]:
+        """Count the other people in the boxes of the people, or of the `first` of them, on each set."""
         person, _ = self.own
+        people = len(self.people) if first is None else min(first, len(self.people))
         own_near = {
             (k, place): self.boxes.are_near(k, GT, self.own, place)
             for k, place in {pair for one in sets for pair in one}
         }
         others: list[IntArray] = []
-        for one, near in zip(sets, self.counters[GT].count(sets), strict=True):
+        for one, near in zip(sets, self.counters[GT].count(sets, people), strict=True):
             own = np.logical_and.reduce([own_near[pair] for pair in one])
-            others.append(near - np.bincount(person[own], minlength=len(self.people)))
+            others.append(near - np.bincount(person[own], minlength=people)[:people])
         return others
 
 

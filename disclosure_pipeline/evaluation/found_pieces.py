@@ -25,6 +25,7 @@ _EXTENDED = 5  # sets to extend at a time
 _LARGEST = 7  # columns
 _LARGE_SETS = 60
 _FEWEST_ALONE = 0.05  # a set that tells fewer people apart shows nobody to speak of
+_FIRST = 96  # people: a set by which none of them is alone is not looked at further
 _HARDLY_ANYBODY = 0.01  # of all people, where a set has no more combinations of levels
 _MOST_CELLS = 2e10  # sets times people times records, up to which all sets are tried
 
@@ -51,7 +52,7 @@ def find_in_pieces(
     """
     mixed = rng.permutation(people)
     half = len(mixed) // 2
-    choosing, reading = np.sort(mixed[:half][:_CHOOSING]), np.sort(mixed[half:][:_READING])
+    choosing, reading = mixed[:half][:_CHOOSING], mixed[half:][:_READING]
     if not len(choosing):
         return None
     some = _draw_records(tables, choosing, rng)
@@ -79,8 +80,11 @@ def _draw_records(tables: BoxedTables, people: IntArray, rng: np.random.Generato
     share = MOST_RECORDS / (sizes.N_d + sizes.N_s)
     if share >= 1:
         return BoxedPeople(tables, people)
-    of_GT, of_SD = (np.sort(rng.permutation(n)[: round(n * share)]) for n in (sizes.N_d, sizes.N_s))
-    of_GT = np.union1d(of_GT, people)
+    drawn = [np.zeros(n, dtype=bool) for n in (sizes.N_d, sizes.N_s)]
+    for is_drawn in drawn:
+        is_drawn[rng.permutation(len(is_drawn))[: round(len(is_drawn) * share)]] = True
+    drawn[GT][people] = True
+    of_GT, of_SD = map(np.flatnonzero, drawn)
     columns = [column.select([[GT], [SD]], [of_GT, of_SD]) for column in tables.columns]
     return BoxedPeople(BoxedTables(columns, tables.unit[of_GT]), np.searchsorted(of_GT, people))
 
@@ -114,8 +118,6 @@ class _Search:
     def search(self, sets: Sequence[Set], place: int) -> list[tuple[float, Set]]:
         """Return the best of the sets, and of sets with more columns, with their figures."""
         columns = self.boxed.tables.columns
-        for counter in self.boxed.counters:
-            counter.forget()
         if place:  # without a number, a tolerance changes nothing
             sets = [one for one in sets if any(columns[k].is_number for k in one)]
         best = self._rank(sets, place)
@@ -155,6 +157,9 @@ class _Search:
     ) -> list[tuple[Set, BoxCounts, OwnCoverage | None]]:
         """Count boxes on each set that tells enough people apart, but for `by_values`."""
         boxed, people = self.boxed, len(self.boxed.people)
+        if fewest_alone:
+            first = boxed.count_others(_at(sets, place), _FIRST)
+            sets = [one for one, Y in zip(sets, first, strict=True) if (Y == 0).any()]
         others = boxed.count_others(_at(sets, place))
         told_apart = [n for n, Y in enumerate(others) if np.count_nonzero(Y == 0) >= fewest_alone * people]
         chosen = [sets[n] for n in told_apart]
@@ -179,7 +184,7 @@ class _Search:
     def _find_coverage(self, sets: Sequence[Set], place: int) -> list[OwnCoverage | None]:
         if not self.boxed.tables.is_diluted:
             return [None] * len(sets)
-        counts = self._of_drawn.count(_at(sets, place))
+        counts = self._of_drawn.count(_at(sets, place), self._of_drawn.boxes.people)
         return [OwnCoverage(int(np.count_nonzero(near > 1)), len(near)) for near in counts]
 
     @cached_property

@@ -3,6 +3,7 @@
 import itertools
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import partial_records, radix, whole_records
+from disclosure_pipeline.counting.memory.box_sets import BoxCounter, BoxSet
+from disclosure_pipeline.counting.memory.boxes import BoxColumn, Boxes
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.measures.exact import add_up
@@ -207,3 +210,24 @@ print(counts.tolist())
 """
     assert run_program([sys.executable, "-c", code]).stdout.strip() == "[1, 0, 2]"
     assert list(tmp_path.rglob("*.nbi"))
+
+
+def test_records_in_boxes_are_counted_as_without_loops(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    codes = [rng.integers(0, size, 1_000) for size in (3, 40, 200)]
+    columns = [
+        BoxColumn(name, (of_column, of_column[::-1]), of_column.max() + 1, None, 0.0, 0.0, True)
+        for name, of_column in enumerate(codes)
+    ]
+    columns[1:] = [replace(column, values=np.arange(column.size - 1.0), unit=1.0) for column in columns[1:]]
+    boxes = Boxes.around(columns, np.arange(0, 1_000, 7))
+    sets: list[BoxSet] = [[(0, 0), (1, 3)], [(0, 0), (1, 3), (2, 2)], [(1, 1)], [(1, 1), (2, 1)], [(2, 3)]]
+    monkeypatch.delitem(sys.modules, loops.__name__)
+    without = [BoxCounter(boxes, table) for table in (0, 1)]
+    expected = [(counter.count(sets, 100), counter.find_shown(sets)) for counter in without]
+    monkeypatch.setitem(sys.modules, loops.__name__, loops)
+    counters = [BoxCounter(boxes, table) for table in (0, 1)]
+    actual = [(counter.count(sets, 100), counter.find_shown(sets)) for counter in counters]
+    np.testing.assert_equal(actual, expected)
+    for counts, _ in expected:
+        assert len({tuple(of_set) for of_set in counts}) == len(sets)

@@ -110,7 +110,7 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
             sets += [[(k, place) for k in columns[1:]], [(k, 0) for k in columns]]
             for number, counter in enumerate(people.counters):
                 by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
-                assert [counts.tolist() for counts in counter.count(sets)] == by_sorting
+                assert [counts.tolist() for counts in counter.count(sets, len(people.people))] == by_sorting
                 with_one = [[count > 0 for count in counts] for counts in by_sorting]
                 assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.memory.boxes import Boxes, count_in_boxes
 from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.found import TOLERANCES
 
 Bits = npt.NDArray[np.uint64]  # shape: people, records / 64
 
@@ -20,8 +24,6 @@ MOST_RECORDS = 1 << 17
 
 _BITS = 64
 _PEOPLE_AT_A_TIME = 32  # their bits fit the cache
-_NEW_AT_A_TIME = 16  # columns, whose bits take up to 8 MB each
-_WINDOWS_AT_A_TIME = 64
 _MOST_KEPT = 1 << 28  # bytes
 _ONES_OF_TWO_BYTES = np.array([bin(i).count("1") for i in range(1 << 16)], dtype=np.uint8)
 
@@ -31,99 +33,130 @@ class BoxCounter:
 
     def __init__(self, boxes: Boxes, table: int) -> None:
         self.boxes, self.table = boxes, table
-        self._kept: dict[tuple[int, int], Bits] = {}
-        self._bytes = 0
+        self._place_of: dict[tuple[int, int], int] = {}
 
-    def count(self, sets: Sequence[BoxSet]) -> list[IntArray]:
-        """Count the records in each person's box, on each set (shape of each result: people).
+    def count(self, sets: Sequence[BoxSet], people: int) -> list[IntArray]:
+        """Count the records in the boxes of the first people, on each set (shape of each result: people).
 
         Sets that begin alike are counted faster one after the other.
         """
         if self._is_sorted:
-            return [count_in_boxes(self.boxes, self.table, one) for one in sets]
-        return [count for some in self._split(sets) for count in self._read(some, _count_ones)]
+            return [count_in_boxes(self.boxes, self.table, one)[:people] for one in sets]
+        return [count for some in self._split(sets) for count in self._read(some, _count_common, people)]
 
     def find_shown(self, sets: Sequence[BoxSet]) -> list[Mask]:
         """Return in whose box there is a record, on each set: faster than to count them."""
+        people = self.boxes.people
         if self._is_sorted:
-            return [count > 0 for count in self.count(sets)]
-        return [shown > 0 for some in self._split(sets) for shown in self._read(some, _has_ones)]
+            return [count > 0 for count in self.count(sets, people)]
+        return [shown > 0 for some in self._split(sets) for shown in self._read(some, _have_common, people)]
 
     @property
     def _is_sorted(self) -> bool:
         return len(self.boxes.columns[0].codes[self.table]) > MOST_RECORDS
 
-    def _split(self, sets: Sequence[BoxSet]) -> Iterator[list[BoxSet]]:
-        """Yield the sets in order, as many at a time as have few columns whose bits are not kept."""
-        some: list[BoxSet] = []
-        new: set[tuple[int, int]] = set()
-        for one in sets:
-            new |= set(one) - self._kept.keys()
-            if some and len(new) > _NEW_AT_A_TIME:
-                yield some
-                some, new = [], set(one)
-            some.append(one)
-        yield some
+    @cached_property
+    def _kept(self) -> npt.NDArray[np.uint64]:
+        """Room for the bits of columns (shape: columns, people, records / 64)."""
+        words = -(-len(self.boxes.columns[0].codes[self.table]) // _BITS)
+        most = _MOST_KEPT // (8 * max(self.boxes.people * words, 1))
+        different = len(self.boxes.columns) * len(TOLERANCES)
+        columns = min(max(most, len(self.boxes.columns)), different)
+        return np.empty((columns, self.boxes.people, words), dtype=np.uint64)
 
-    def _read(self, sets: Sequence[BoxSet], read: Callable[[Bits], IntArray | Mask]) -> Iterable[IntArray]:
-        """Return what is read of the bits of each set: the records that are in the box in all its columns."""
-        results = np.empty((len(sets), self.boxes.people), dtype=np.int64)
-        bits_of = {pair: self._find_bits(*pair) for pair in {pair for one in sets for pair in one}}
-        for start in range(0, self.boxes.people, _PEOPLE_AT_A_TIME):
-            people = slice(start, start + _PEOPLE_AT_A_TIME)
-            begun: list[tuple[int, int]] = []
+    def _split(self, sets: Sequence[BoxSet]) -> Iterator[list[BoxSet]]:
+        """Yield the sets in order, as many at a time as there is room for the bits of their columns."""
+        some: list[BoxSet] = []
+        columns = set[tuple[int, int]]()
+        for one in sets:
+            columns |= set(one)
+            if some and len(columns) > len(self._kept):
+                yield some
+                some, columns = [], set(one)
+            some.append(one)
+        if some:
+            yield some
+
+    def _read(
+        self, sets: Sequence[BoxSet], read: Callable[[Bits, Bits], IntArray | Mask], people: int
+    ) -> IntArray:
+        """Return what is read of the first people's bits of each set: the records near in all its columns.
+
+        What two sets begin with, one after the other, is joined once.
+        """
+        results = np.empty((len(sets), people), dtype=np.int64)
+        place_of = self._place_bits({pair for one in sets for pair in one})
+        places = [[place_of[pair] for pair in one] for one in sets]
+        joined_before = [0] + [_count_same(before[:-1], one[:-1]) for before, one in pairwise(places)]
+        loops = sys.modules.get(f"{__package__}.loops")
+        if loops:  # a large table was counted by them: to import them takes longer than this
+            lengths = np.array([len(one) for one in places])
+            padded = np.array([one + [0] * (lengths.max() - len(one)) for one in places])
+            loops.count_in_sets(self._kept, padded, lengths, np.array(joined_before), results)
+            return results
+        for start in range(0, people, _PEOPLE_AT_A_TIME):
+            bits = self._kept[:, start : min(start + _PEOPLE_AT_A_TIME, people)]
             joined: list[Bits] = []
-            for one, result in zip(sets, results, strict=True):
-                both = list(zip(begun, one[:-1], strict=False))
-                same = next((i for i, (old, new) in enumerate(both) if old != new), len(both))
-                del begun[same:], joined[same:]
-                for pair in one[same:]:
-                    bits = bits_of[pair][people]
-                    joined.append(joined[-1] & bits if joined else bits)
-                result[people] = read(joined[-1])
-                begun[:] = one[:-1]
-                del joined[len(begun) :]
+            for one, same, result in zip(places, joined_before, results, strict=True):
+                del joined[same:]
+                for place in one[same:-1]:
+                    joined.append(joined[-1] & bits[place] if joined else bits[place])
+                last = bits[one[-1]]
+                result[start : start + len(last)] = read(joined[-1] if joined else last, last)
         return results
 
-    def forget(self) -> None:
-        """Make room for the bits of another tolerance; those of equal values, as of categories, stay."""
-        self._kept = {pair: bits for pair, bits in self._kept.items() if not pair[1]}
-        self._bytes = sum(bits.nbytes for bits in self._kept.values())
+    def _place_bits(self, pairs: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
+        """Find the bits of columns within tolerances; return their places."""
+        own = {(k, place): (k, place if self.boxes.columns[k].is_number else 0) for k, place in pairs}
+        missing = sorted(set(own.values()) - self._place_of.keys())
+        free = set(range(len(self._kept))) - set(self._place_of.values())
+        for pair in list(self._place_of):
+            if len(free) < len(missing) and pair not in own.values():
+                free.add(self._place_of.pop(pair))
+        for pair, place in zip(missing, sorted(free), strict=False):
+            self._kept[place] = self._find_bits(*pair)
+            self._place_of[pair] = place
+        return {pair: self._place_of[same] for pair, same in own.items()}
 
     def _find_bits(self, k: int, place: int) -> Bits:
         """Return which records are near each person in a column."""
-        if not self.boxes.columns[k].is_number:
-            place = 0
-        if (k, place) in self._kept:
-            return self._kept[k, place]
         column, (low, high) = self.boxes.columns[k], self.boxes.windows[k][place]
-        windows, position = np.unique(np.stack([low, high]), axis=1, return_inverse=True)
-        small = np.min_scalar_type(column.size)
-        codes, windows = column.codes[self.table].astype(small), windows.astype(small)[:, :, None]
-        packed = np.zeros((len(windows[0]), -(-len(codes) // _BITS) * _BITS // 8), dtype=np.uint8)
-        for start in range(0, len(packed), _WINDOWS_AT_A_TIME):
-            some = slice(start, start + _WINDOWS_AT_A_TIME)
-            lowest, highest = windows[:, some]
-            near = np.packbits((codes >= lowest) & (codes <= highest) if place else codes == lowest, axis=1)
-            packed[some, : near.shape[1]] = near
-        bits: Bits = packed.view(np.uint64)[position.ravel()]
-        if self._bytes + bits.nbytes <= _MOST_KEPT:
-            self._kept[k, place] = bits
-            self._bytes += bits.nbytes
+        above = high.astype(np.int64) + 1
+        borders = np.union1d(low, above)
+        part = np.searchsorted(borders, np.arange(column.size), side="right")[column.codes[self.table]]
+        below = _mark_bits(part, len(borders) + 1)
+        np.bitwise_or.accumulate(below, axis=0, out=below)  # a row has the records below a border
+        bits: Bits = below[np.searchsorted(borders, above)] ^ below[np.searchsorted(borders, low)]
         return bits
 
 
-def _count_ones(bits: Bits) -> IntArray:
-    """Return the number of ones of each row."""
+def _count_same(before: Sequence[int], after: Sequence[int]) -> int:
+    """Return with how many numbers both begin."""
+    both = zip(before, after, strict=False)
+    return next((i for i, (old, new) in enumerate(both) if old != new), min(len(before), len(after)))
+
+
+def _mark_bits(rows: IntArray, number: int) -> Bits:
+    """Return a bit for each record, in its row."""
+    bits = np.zeros((number, -(-len(rows) // _BITS)), dtype=np.uint64)
+    word, bit = np.divmod(np.arange(len(rows), dtype=np.uint64), np.uint64(_BITS))
+    places = rows * bits.shape[1] + word.astype(np.int64)
+    np.add.at(bits.reshape(-1), places, np.uint64(1) << bit)
+    return bits
+
+
+def _count_common(bits: Bits, others: Bits) -> IntArray:
+    """Return the number of ones that each row has in both."""
+    both = bits & others
     if hasattr(np, "bitwise_count"):
-        ones = np.bitwise_count(bits)
+        ones = np.bitwise_count(both)
     else:  # NumPy before 2
-        ones = _ONES_OF_TWO_BYTES[bits.view(np.uint16)]
+        ones = _ONES_OF_TWO_BYTES[both.view(np.uint16)]
     counts: IntArray = np.einsum("ij->i", ones, dtype=np.uint32)  # faster than sum()
     return counts
 
 
-def _has_ones(bits: Bits) -> Mask:
-    """Return which rows have ones."""
-    has_ones: Mask = np.bitwise_or.reduce(bits, axis=1) > 0
-    return has_ones
+def _have_common(bits: Bits, others: Bits) -> Mask:
+    """Return which rows have ones in common."""
+    have_common: Mask = np.bitwise_or.reduce(bits & others, axis=1) > 0
+    return have_common

@@ -16,6 +16,7 @@ from disclosure_pipeline.measures.exact import IntArray
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
+Bits = np.ndarray[tuple[int, int, int], np.dtype[np.uint64]]
 
 
 def compiled(function: Function) -> Function:
@@ -500,3 +501,39 @@ def count_combinations(
             looks[i, 1, 0] += in_GT
             looks[i, 0, 1] += in_SD
         begin = end
+
+
+_EVERY_SECOND, _TWO_OF_FOUR = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
+_FOUR_OF_EIGHT, _EVERY_EIGHTH = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x0101010101010101)
+
+
+@compiled
+def count_in_sets(
+    bits: Bits, sets: IntArray, lengths: IntArray, joined_before: IntArray, counts: IntArray
+) -> None:
+    """Count the records near people on sets of columns: see `box_sets.BoxCounter`.
+
+    `bits` (shape: columns, people, records / 64) says which records are near in a column. `sets` has the
+    columns of each set, as many as `lengths` says; the set before begins with `joined_before` of them, too,
+    and ends with another one. `counts` has the shape sets, people.
+    """
+    joined = np.empty((sets.shape[1], bits.shape[2]), dtype=np.uint64)
+    for person in range(counts.shape[1]):
+        for i in range(len(sets)):
+            last = lengths[i] - 1
+            for k in range(joined_before[i], last):
+                own = bits[sets[i, k], person]
+                before = joined[k - 1] if k else own
+                for j in range(len(own)):
+                    joined[k, j] = before[j] & own[j]
+            own = bits[sets[i, last], person]
+            before = joined[last - 1] if last else own
+            ones = np.uint64(0)
+            for j in range(len(own)):
+                word = before[j] & own[j]
+                # Sums of two, of four, and of eight bits, which a product adds up.
+                word -= (word >> _ONE) & _EVERY_SECOND
+                word = (word & _TWO_OF_FOUR) + ((word >> np.uint64(2)) & _TWO_OF_FOUR)
+                word = (word + (word >> np.uint64(4))) & _FOUR_OF_EIGHT
+                ones += (word * _EVERY_EIGHTH) >> np.uint64(56)
+            counts[i, person] = ones
