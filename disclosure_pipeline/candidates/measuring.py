@@ -278,7 +278,7 @@ def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engi
                 "needed to draw halves."
             )
         published = table.keep_columns(gate.published_columns)
-        with_unit = table.keep_columns((*gate.published_columns, gate.unit or ""))
+        with_unit = table.keep_columns((*gate.published_columns, *gate.unit_columns))
         opened = stack.enter_context(engine.open_read([with_unit, published]))
         yield opened, engine, digest
 

@@ -46,7 +46,7 @@ from disclosure_pipeline.runtime.files import make_private, read_json, to_json, 
 from disclosure_pipeline.runtime.progress import ignore_progress, listen, report_progress, show_progress
 from disclosure_pipeline.tables.alignment import as_frame, is_frame
 from disclosure_pipeline.tables.contract import canonical_table
-from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Column, Contract
+from disclosure_pipeline.tables.dictionary import CATEGORIES, NUMERIC, Contract
 from disclosure_pipeline.tables.messages import GROUND_TRUTH
 from disclosure_pipeline.tables.sources import TableSource, read_raw
 
@@ -125,11 +125,11 @@ def power(
         )
     else:
         gate = read_gate(Path(policy))
-    units = {} if gate.unit is None else {gate.unit: Column(type="category")}
-    needed = (*gate.published_columns, *units)
-    table = canonical_table(raw, Contract({**gate.columns, **units}, GROUND_TRUTH, needed, only_known=False))
-    if units and table.frame[gate.unit].isna().any():
-        raise InputError(f"Column {gate.unit!r} of the ground truth has missing values: it is the unit.")
+    needed, described = (*gate.published_columns, *gate.unit_columns), {**gate.columns, **gate.unit_columns}
+    table = canonical_table(raw, Contract(described, GROUND_TRUTH, needed, only_known=False))
+    for name in gate.unit_columns:
+        if table.frame[name].isna().any():
+            raise InputError(f"Column {name!r} of the ground truth has missing values: it is the unit.")
     [records] = FramesInMemory((table.frame[list(needed)],), "memory").sample(2 * MOST, 0)
     with show_progress() if progress else nullcontext():
         return measure_gate_power(gate, records, seconds)

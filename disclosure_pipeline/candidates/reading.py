@@ -105,8 +105,7 @@ def read_ground_truth(folders: GateFolders, engine: Engine, stack: ExitStack) ->
 def read_confidential(folders: GateFolders, name: str, engine: Engine, stack: ExitStack) -> tuple[Any, str]:
     """Return a further confidential table and its sha256, as `read_ground_truth` does for GT."""
     gate, source = folders.gate, folders.confidential[name]
-    units = {unit: column for unit, column in gate.unpublished_columns.items() if unit == gate.unit}
-    return _read_source(gate, source, name_confidential(name), engine, stack, units)
+    return _read_source(gate, source, name_confidential(name), engine, stack, gate.unit_columns)
 
 
 def name_confidential(name: str) -> str:
@@ -132,8 +131,9 @@ def _read_source(
         needed = dict.fromkeys((*gate.published_columns, *unpublished))
         contract = Contract({**gate.columns, **unpublished}, name, [*needed], only_known=False)
         table = engine.read(source, contract, stack)
-    if gate.unit is not None and table.count_levels(gate.unit).sum() < table.records:
-        raise ContractError([Violation(name, gate.unit, WITHOUT_OWNER)])
+    for unit in gate.unit_columns:
+        if table.count_levels(unit).sum() < table.records:
+            raise ContractError([Violation(name, unit, WITHOUT_OWNER)])
     if source.sha256() != before:
         raise describe_change(name)
     return table, table.sha256 if before is None else before
@@ -327,9 +327,11 @@ def read_linked(
     """
     if gate.events is None or gate.unit is None:
         raise InputError(f"The gate's definition does not describe {names[1]}.")
-    unit_column = {gate.unit: Column(type="category")}
-    further = unit_column | dict(unpublished or {})
-    person_columns, event_columns = gate.person_columns | further, {**gate.events.columns, **unit_column}
+    further = gate.unit_columns | dict(unpublished or {})
+    person_columns, event_columns = (
+        gate.person_columns | further,
+        {**gate.events.columns, **gate.unit_columns},
+    )
     needed = [name for name in person_columns if name in gate.published_columns or name in further]
     read: list[CanonicalTable] = []
     violations: list[Violation] = []

@@ -247,8 +247,8 @@ def add_confidential(folders: GateFolders, candidate: CandidateTables, measured:
                 table, digests[name] = read_confidential(folders, name, engine, stack)
                 if measured.confidential.get(name, digests[name]) != digests[name]:
                     raise describe_change(name_confidential(name))
-                known = gate.published_columns if gate.unit is None else (*gate.published_columns, gate.unit)
-                tables = [table.keep_columns(known), *syntheses]
+                known = table.keep_columns((*gate.published_columns, *gate.unit_columns))
+                tables = [known, *syntheses]
                 opened = stack.enter_context(engine.open_read(tables))
                 by_file[name] = measure_confidential(gate, opened, seed)
                 if len(syntheses) > 1:

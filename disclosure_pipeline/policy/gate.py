@@ -543,11 +543,15 @@ class Gate(FrozenModel):
         return tuple(name for name in self.arriving_columns if name in published or name not in self.columns)
 
     @property
+    def unit_columns(self) -> dict[str, Column]:
+        """The unit, as a category; empty if nobody has several records."""
+        return {} if self.unit is None else {self.unit: Column(type="category")}
+
+    @property
     def unpublished_columns(self) -> dict[str, Column]:
         """The unit and weight, which are read from the ground truth but not released."""
         weight = self.columns.get(self.weight or "", Column(type="number"))
-        unit_column = {} if self.unit is None else {self.unit: Column(type="category")}
-        return unit_column | ({} if self.weight is None else {self.weight: weight})
+        return self.unit_columns | ({} if self.weight is None else {self.weight: weight})
 
     def describe_columns(self) -> str:
         """Return the number of columns that are measured and released, and the names of the others."""

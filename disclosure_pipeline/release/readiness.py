@@ -128,7 +128,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
             table, digest = read_ground_truth(folders, engine, stack)
             people = None if gate.unit is None else len(table.values[gate.unit])
             published = table.keep_columns(gate.published_columns)
-            with_unit = table.keep_columns((*gate.published_columns, gate.unit or ""))
+            with_unit = table.keep_columns((*gate.published_columns, *gate.unit_columns))
             opened = stack.enter_context(engine.open_read([with_unit, published]))
             alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
             identifiers = find_like_identifiers(gate, opened)
