@@ -331,8 +331,10 @@ def _refuse_missing_texts(
             continue
         encoded = encode(values)
         codes = find_conventional_missing(encoded.levels)
+        if not codes:
+            continue
         others = read_levels(Column(type="number", missing_codes=codes), encoded.levels)
-        if not codes or others.unreadable.any():
+        if others.unreadable.any():
             continue
         held = np.append(mark_texts(encoded.levels, codes), False)[encoded.codes]
         records = int(held.sum() if counts is None else counts[number][:-1][held].sum())

@@ -163,6 +163,8 @@ CONVENTIONAL_MISSING = ("NA", "N/A", "NaN", "nan", "NULL", "null", ".")
 
 def find_conventional_missing(raw: Any) -> tuple[str, ...]:
     """Return the texts of `CONVENTIONAL_MISSING` that are among the raw levels."""
+    if not mark_texts(raw, CONVENTIONAL_MISSING).any():
+        return ()
     return tuple(code for code in CONVENTIONAL_MISSING if mark_texts(raw, [code]).any())
 
 
