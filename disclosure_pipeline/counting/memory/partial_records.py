@@ -9,10 +9,9 @@ loops, which hash each range of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -31,9 +30,7 @@ from disclosure_pipeline.counting.memory.whole_records import (
     LARGEST,
     DistinctRecords,
     PackedCounts,
-    PackedDistinctRecords,
     find_distinct,
-    pack,
     sort_codes,
 )
 from disclosure_pipeline.measures.checks import CodedExclusions
@@ -44,36 +41,20 @@ from disclosure_pipeline.tables.levels import CodedColumn
 
 _AT_A_TIME = 1 << 16  # records, about: they and a table of their cells fit the cache
 _MOST_LOWER = 1 << 32  # combinations of a part: leaves room in the code for the numbered others
-_TWO = 2
 _MANY = 1 / 8  # of the records: taking out fewer is not worth it
 
 
 @dataclass(frozen=True)
 class _Order:
-    """An order of the records: by a code whose lowest digits are the `lower` columns.
-
-    `columns` are those of the code in the order of its digits.
-    """
+    """An order of the records: by a code whose lowest digits are the `lower` columns."""
 
     code: Radix
-    columns: Sequence[CodedColumn]
     lower: Sequence[CodedColumn]
 
     @property
     def lower_size(self) -> int:
         """The number of combinations of the lower columns."""
         return prod(column.size for column in self.lower)
-
-
-@dataclass(frozen=True)
-class _Orders:
-    """Orders such that each column is among the lower ones of exactly one.
-
-    `can_be_exchanged`: there are two, and they differ only in which half of the digits is the upper one.
-    """
-
-    orders: Sequence[_Order]
-    can_be_exchanged: bool
 
 
 def find_records(
@@ -98,13 +79,12 @@ def find_records(
         yield from find_combinations(job, syntheses, [*whole, *of_targets])
     if jobs:
         return
-    orders = _list_orders(columns, records)
-    if order is not None:
-        orders = replace(orders, orders=[orders.orders[order]])
+    orders = _list_orders(columns, records, order)
     for table, synthesis in enumerate(syntheses, start=1):
-        for left_out, d, s, alone in _find_in_pair(orders, table, with_whole=not order):
-            place = None if left_out is None else places[id(left_out)]
-            yield Cells.of_keys([d, s], [synthesis], alone=alone, left_out=place)
+        for number, one in enumerate(orders):
+            for left_out, d, s, alone in _find_in_order(one, table, with_whole=not (order or number)):
+                place = None if left_out is None else places[id(left_out)]
+                yield Cells.of_keys([d, s], [synthesis], alone=alone, left_out=place)
 
 
 def _list_jobs(
@@ -127,21 +107,14 @@ def _list_jobs(
     return jobs
 
 
-def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int]) -> _Orders:
-    """Return an order for each part of the columns, which are its lower digits."""
-    parts = deal_columns(columns)
-    if len(parts) == _TWO and prod(column.size for column in columns) <= LARGEST:
-        first, second = parts
-        codes = ((*second, *first), (*first, *second))
-        orders = [_Order(Radix(code), code, lower) for code, lower in zip(codes, parts, strict=True)]
-        return _Orders(orders, can_be_exchanged=True)
-    orders = []
-    for lower in parts:
+def _list_orders(columns: Sequence[CodedColumn], records: Sequence[int], order: int | None) -> list[_Order]:
+    """Return an order for each part of the columns, or for this one, which are its lower digits."""
+    parts, orders = deal_columns(columns), []
+    for lower in parts if order is None else [parts[order]]:
         others = [column for part in parts if part is not lower for column in part]
         upper = build_radix(others, records, LARGEST // prod(column.size for column in lower))
-        above = [others[place] for place in upper.places or ()]
-        orders.append(_Order(Radix((*upper.columns, *lower)), (*above, *lower), lower))
-    return _Orders(orders, can_be_exchanged=False)
+        orders.append(_Order(Radix((*upper.columns, *lower)), lower))
+    return orders
 
 
 def deal_columns(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:
@@ -164,50 +137,16 @@ _Found = tuple[CodedColumn | None, IntArray, IntArray, IntArray | None]
 """The column that is left out, the records of GT and SD with each combination, and `Cells.alone`."""
 
 
-def _find_in_pair(orders: _Orders, table: int, *, with_whole: bool) -> Iterator[_Found]:
-    """Yield the combinations of GT and the synthesis that is this table."""
-    first, *others = orders.orders
-    records = _find_distinct(first, table)
-    if with_whole:
-        for part in records:
-            yield None, part.d.astype(np.int64), part.s.astype(np.int64), None
-    yield from _find_without_each(first, records)
-    packed = _exchange_digits(records, first) if others and orders.can_be_exchanged else None
-    del records  # frees as much memory as the tables take
-    for order in others:
-        if packed is None:
-            yield from _find_without_each(order, _find_distinct(order, table))
-        else:
-            parts = split_by_unit(packed.packed, packed.unit * order.lower_size, _AT_A_TIME)
-            yield from _find_without_each(order, parts, packed.read)
-
-
-def _find_distinct(order: _Order, table: int) -> list[DistinctRecords]:
-    """Find the distinct records, in parts of this order."""
+def _find_in_order(order: _Order, table: int, *, with_whole: bool) -> Iterator[_Found]:
+    """Yield the combinations of GT and this table without each of the order's lower columns."""
     pooled = sort_codes(order.code, table)
-    return [find_distinct(pooled[some]) for some in split_by_unit(pooled, 2 * order.lower_size, _AT_A_TIME)]
-
-
-def _find_without_each(
-    order: _Order, parts: Sequence[Any], read: Callable[[Any], DistinctRecords] = lambda records: records
-) -> Iterator[_Found]:
-    """Yield the combinations without each of the lower columns of this order, from records in parts."""
+    parts = split_by_unit(pooled, 2 * order.lower_size, _AT_A_TIME)
     for completed, part in enumerate(parts, start=1):
-        yield from _find_without_lower(order, read(part))
+        records = find_distinct(pooled[part])
+        if with_whole:
+            yield None, records.d.astype(np.int64), records.s.astype(np.int64), None
+        yield from _find_without_lower(order, records)
         report_progress("Comparing records without a column", completed, len(parts))
-
-
-def _exchange_digits(parts: Sequence[DistinctRecords], order: _Order) -> PackedDistinctRecords | None:
-    """Sort the records anew with the lower digits above the others; return None if they do not fit."""
-    upper_size = order.code.size // order.lower_size
-
-    def exchange(codes: Codes) -> Codes:
-        number = codes.dtype.type
-        above = codes // number(order.lower_size)
-        below = codes - above * number(order.lower_size)
-        return below * number(upper_size) + above
-
-    return pack(parts, exchange, order.code.size - 1)
 
 
 def _find_without_lower(order: _Order, records: DistinctRecords) -> Iterator[_Found]:

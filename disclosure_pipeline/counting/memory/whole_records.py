@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,32 +24,6 @@ class DistinctRecords:
     codes: Codes
     d: IntArray
     s: IntArray
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-
-@dataclass(frozen=True)
-class PackedDistinctRecords:
-    """Distinct records as one ascending number each: the code, and in the lower bits d and s."""
-
-    packed: Codes
-    bits_of_d: int
-    bits_of_s: int
-
-    @property
-    def unit(self) -> int:
-        """The difference between the numbers of consecutive codes."""
-        return 1 << (self.bits_of_d + self.bits_of_s)
-
-    def read(self, some: slice) -> DistinctRecords:
-        """Return some of the records."""
-        packed = self.packed[some]
-        return DistinctRecords(
-            packed >> np.uint64(self.bits_of_d + self.bits_of_s),
-            (packed >> np.uint64(self.bits_of_s) & np.uint64((1 << self.bits_of_d) - 1)).astype(np.int64),
-            (packed & np.uint64((1 << self.bits_of_s) - 1)).astype(np.int64),
-        )
 
 
 @dataclass(frozen=True)
@@ -151,34 +124,6 @@ def find_distinct(pooled: Codes) -> DistinctRecords:
     return DistinctRecords(
         codes[bounds[:-1]], *(number.astype(np.min_scalar_type(int(number.max()))) for number in (d, s))
     )
-
-
-def pack(
-    parts: Sequence[DistinctRecords], recode: Callable[[Codes], Codes], largest: int
-) -> PackedDistinctRecords | None:
-    """Sort records by the codes that `recode` returns, up to `largest`; return None if they do not fit.
-
-    >>> records = DistinctRecords(np.array([1, 4]), np.array([2, 1]), np.array([0, 3]))
-    >>> pack([records], lambda codes: 4 - codes, 4).read(slice(None))
-    DistinctRecords(codes=array([0, 3], dtype=uint64), d=array([1, 2]), s=array([3, 0]))
-    """
-    bits_of_d, bits_of_s = (
-        max((int(getattr(part, name).max(initial=0)) for part in parts), default=0).bit_length()
-        for name in ("d", "s")
-    )
-    if largest.bit_length() + bits_of_d + bits_of_s > _BITS:
-        return None
-    packed = np.empty(sum(map(len, parts)), dtype=np.uint64)
-    end = 0
-    for part in parts:
-        numbers: Codes = packed[end : end + len(part)]
-        numbers[:] = recode(part.codes)
-        numbers <<= np.uint64(bits_of_d + bits_of_s)
-        numbers |= part.d.astype(np.uint64) << np.uint64(bits_of_s)
-        numbers |= part.s.astype(np.uint64)
-        end += len(part)
-    packed.sort()  # several times faster than argsort
-    return PackedDistinctRecords(packed, bits_of_d, bits_of_s)
 
 
 LARGEST = 1 << 63
