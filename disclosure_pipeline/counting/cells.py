@@ -51,7 +51,6 @@ def _refuse(_: IntArray) -> IntArray:
     raise AssertionError("These cells have no keys of their own.")
 
 
-_PAIR = 2  # tables: GT and one synthesis
 _WAITING = 8  # parts whose counts are added up at once: each takes megabytes
 
 
@@ -115,7 +114,7 @@ class Cells:
                 yield (self.target, synthesis), count_target(f, large, target, synthesis)
             tables = [f]
         if together:
-            if len(self.counts) > _PAIR:
+            if len(self.syntheses) > 1:
                 records = [total(counts) for counts in target.column.counts]
                 size = target.column.size
                 tables = tabulate_cells(self.q, self.t, self.counts, records, size, self.alike)
@@ -123,7 +122,7 @@ class Cells:
             yield (self.target,), count_together(tables, target.exclusions, target.all_sizes)
 
     def _alone(self, i: int) -> IntArray:
-        return np.zeros(_PAIR, dtype=np.int64) if self.alone is None else self.alone[[0, 1 + i]]
+        return np.zeros(2, dtype=np.int64) if self.alone is None else self.alone[[0, 1 + i]]
 
     def _count_keys(self, i: int) -> KeyCounts:
         d_q, s_q = self.counts[0], self.counts[1 + i]
@@ -138,7 +137,7 @@ class Cells:
         rows, levels_of = (self.q, self.t, self.counts[0], self.counts[1 + i]), self.levels_of
         sizes, levels, alone = target.sizes(self.syntheses[i]), target.column.size, self._alone(i)
         joined = None
-        if len(self.counts) > _PAIR:
+        if len(self.syntheses) > 1:
             rows, levels_of = _select(np.flatnonzero(rows[2] | rows[3]), rows, levels_of)
         if not (self.is_joined or target.exclusions or target.band) and len(rows[0]):
             is_joined, joined = _join(target, *rows)

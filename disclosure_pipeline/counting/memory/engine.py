@@ -221,9 +221,6 @@ def code_sample(frames: Sequence[pd.DataFrame], columns: Sequence[CodedColumn]) 
     return FramesInMemory(tuple(frames), "").code([column.name for column in columns], grouping_of())
 
 
-_PAIR = 2  # tables: GT and one synthesis
-
-
 def find_in_memory(
     request: CountRequest, limits: Limits, on_progress: OnProgress = ignore_progress, number: int = 0
 ) -> CellParts:
@@ -253,8 +250,8 @@ def find_in_memory(
         if job.is_compiled:
             from disclosure_pipeline.counting.memory.scanning import find_scanned_cells
 
-            yield from find_scanned_cells(job, Packing(radix, packed, _PAIR), group, with_keys=not has_keys)
-        if not job.is_compiled or (request.together and len(records) > _PAIR):
+            yield from find_scanned_cells(job, Packing(radix, packed), group, with_keys=not has_keys)
+        if not job.is_compiled or (request.together and len(job.syntheses) > 1):
             packing = Packing(radix, packed, len(records))
             yield find_sorted_cells(job, packing, group, each=not job.is_compiled, with_keys=not has_keys)
         has_keys = True

@@ -206,6 +206,13 @@ _LOW = np.uint64((1 << 32) - 1)
 _ABOVE_3 = np.uint64(0xFFFFFFFC_FFFFFFFC)  # the bits of a cell with more than 3 records of GT or of SD
 _FIELD = np.uint64(4)  # bits
 LOOKS = 16
+
+
+def split_cells(cells: IntArray) -> tuple[IntArray, IntArray]:
+    """Return the GT and the SD records of each cell."""
+    return np.divmod(cells, 1 << int(_HALF))[::-1]
+
+
 _MOST_CELLS = 15
 _MIX = np.uint64(0x9E3779B97F4A7C15)  # spreads codes over the slots
 _NONE = -1

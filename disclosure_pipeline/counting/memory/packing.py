@@ -18,12 +18,13 @@ class Packing:
     """The places of keys and targets in the number of a record.
 
     From the lowest bit up: the levels of the `targets`, target i from bit `shifts[i]` on; from `table_bit` on
-    the table, one of as many as there are; from `key_bit` on the code of the `keys`.
+    the table, one of as many as there are (of two: GT and any synthesis); from `key_bit` on the code of the
+    `keys`.
     """
 
     keys: Radix
     targets: tuple[Target, ...]
-    tables: int
+    tables: int = 2
 
     @property
     def shifts(self) -> list[int]:

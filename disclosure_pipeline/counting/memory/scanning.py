@@ -33,8 +33,6 @@ _RANGE = 1 << 16  # records that are sorted at a time: they fit the cache
 _MOST_RANGES = 1 << 8  # their numbers fit a byte
 _SPARE = 1.5  # times the records of a range on average: for larger ones, threads keep no room
 _BITS = 16  # that tell ranges apart
-_PAIR = 2  # tables: GT and one synthesis
-_HALF = 32  # bits of a combination's number of GT records
 _SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
 
 
@@ -258,7 +256,7 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
     `left_out`: the places of the targets' columns, after None if those with all are asked for. The tables of
     the job are GT and these syntheses.
     """
-    packing = Packing(job.keys, tuple(job.request.targets), _PAIR)
+    packing = Packing(job.keys, tuple(job.request.targets))
     every = (1 << packing.bits) - 1 - (1 << packing.table_bit)
     fields = [
         ((1 << target.bits) - 1) << shift
@@ -293,7 +291,7 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
         for i, place in enumerate(left_out):
             looks: IntArray = sum(looks[i] for looks, _ in counted)
             few = np.nonzero(looks)
-            s, d = np.divmod(np.concatenate([large[i] for _, large in counted]), 1 << _HALF)
+            d, s = loops.split_cells(np.concatenate([large[i] for _, large in counted]))
             n = np.append(looks[few], np.ones(len(d), dtype=np.int64))
             counts = [np.append(few[0], d), np.append(few[1], s)]
             yield Cells.of_keys(counts, [synthesis], n=n, left_out=place)

@@ -28,20 +28,25 @@ def find_sorted_cells(
 
     `each`: see `Cells`.
     """
-    records = np.concatenate([read_records(job, packing, table) for table in range(len(job.records))])
-    records.sort()
+    records = sort_records(job, packing, range(len(job.records)))
     parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
     find = partial(_find_in_part, job, packing, targets, each=each, with_keys=with_keys)
     finds = [partial(find, records[part]) for part in parts]
     return job.collect(finds, targets if each else (), partial(count_pairs_of, job))
 
 
-def read_records(job: Job, packing: Packing, table: int) -> Codes:
-    """Return the number of every record of a table."""
-    records = np.empty(job.records[table], dtype=unsigned_type(packing.bits))
-    readers = packing.readers(table, records.dtype)
-    reading = [partial(sum_readers, readers, part, records[part]) for part in job.parts(table)]
+def sort_records(job: Job, packing: Packing, tables: Sequence[int]) -> Codes:
+    """Return the numbers of the records of some tables, in ascending order."""
+    ends = np.cumsum([job.records[table] for table in tables])
+    records = np.empty(ends[-1], dtype=unsigned_type(packing.bits))
+    reading = [
+        partial(sum_readers, readers, part, own[part])
+        for table, own in zip(tables, np.split(records, ends[:-1]), strict=True)
+        for readers in [packing.readers(table, records.dtype)]
+        for part in job.parts(table)
+    ]
     run_in_threads(reading, job.threads, job.report("Packing"))
+    records.sort()
     return records
 
 
