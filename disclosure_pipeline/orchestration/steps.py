@@ -2,10 +2,11 @@
 
 Clauses on the same figure are one check, which fails if any of them is not kept. Dagster sorts checks by
 name: they stand in the order of the page's questions, copied, found, learned, trusted.
+
+A private class of Dagster is imported here, of errors whose words and stack are not read from a traceback.
 """
 
 import inspect
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -16,6 +17,8 @@ from importlib.metadata import version
 from typing import Any, Literal, ParamSpec, TypeVar, get_args
 
 import dagster as dg
+from dagster._core.errors import DagsterUserCodeProcessError
+from dagster_shared.error import SerializableErrorInfo
 
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, RefusedError, describe_unexpected
@@ -79,37 +82,22 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
     return wrapper
 
 
-# Dagster records a failure with the name of its class, and with each line of code from its own to this
-# module's. A refusal is no fault of a program, but the only setting, which redacts errors, takes their words,
-# too. So the classes are verdicts, and Python's limit on stacks holds until Dagster has read a failure: it
-# reads the stack first, then the words.
-_limited_stacks: list[bool] = []  # not empty while this module's limit holds
+class StepFailedError(DagsterUserCodeProcessError, dg.Failure):
+    """A failure that Dagster records with its verdict and its words, without a stack.
 
-
-class _FailureInWords(dg.Failure):
-    """A failure that Dagster records without a stack. Raise it at once, out of a step."""
+    A refusal is no fault of a program, but of any other error Dagster records each line of code, and its only
+    setting against that takes the words, too. An error of another process it records as that described it.
+    """
 
     def __init__(self, failure: dg.Failure) -> None:
-        super().__init__(failure.description, failure.metadata, failure.allow_retries)
-        if not hasattr(sys, "tracebacklimit"):  # keeps a limit that somebody else set
-            sys.tracebacklimit = 0
-            _limited_stacks.append(True)
-
-    def __str__(self) -> str:
-        _restore_stacks()
-        # Python prefixes the name of the class, which is the verdict.
-        return super().__str__().replace(f" is {type(self).__name__}:", ":", 1)
-
-
-_FAILURES = {
-    verdict: type(verdict, (_FailureInWords,), {"__module__": "builtins"}) for verdict in get_args(RunOutcome)
-}
-
-
-def _restore_stacks() -> None:
-    if _limited_stacks and hasattr(sys, "tracebacklimit"):
-        del sys.tracebacklimit
-    _limited_stacks.clear()
+        verdict = _read_verdict(failure)
+        words = f"{verdict}: {failure.description}".replace(f" is {verdict}:", ":", 1)
+        super().__init__(  # type: ignore[no-untyped-call]  # its signature has no types
+            failure.description,
+            failure.metadata,
+            failure.allow_retries,
+            user_code_process_error_infos=[SerializableErrorInfo(f"{words}\n", [], verdict)],
+        )
 
 
 Verdict = Literal["approved", "refused", "undetermined", "crashed"]
@@ -168,7 +156,6 @@ def gate_step(
 
     def decorate(body: Callable[..., StepOutcome]) -> Callable[..., Iterator[StepResult]]:
         def start(*args: Any, **kwargs: Any) -> StepOutcome:
-            _restore_stacks()
             with ExitStack() as stack:
                 with suppress(Exception):  # there is no log without a run
                     log = dg.AssetExecutionContext.get().log
@@ -195,9 +182,7 @@ def gate_step(
                 if outcome.last_words:
                     context.log.info(outcome.last_words)
             if failure is not None:
-                with suppress(Exception):
-                    failure = _FAILURES[_read_verdict(failure)](failure)
-                raise failure
+                raise StepFailedError(failure)
 
         signature = inspect.signature(body).replace(return_annotation=returns)
         wrapper.__signature__ = signature  # type: ignore[attr-defined]

@@ -1,7 +1,6 @@
 """How a run tells its verdict: by its tag, by its last event without a stack, by the list of candidates."""
 
 import shlex
-import sys
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -14,7 +13,7 @@ from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings, show_plots
-from disclosure_pipeline.orchestration.steps import VERDICT, group_clauses
+from disclosure_pipeline.orchestration.steps import VERDICT, StepFailedError, group_clauses
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
 from disclosure_pipeline.policy.verdict import Judgement, Outcome, judge
 
@@ -61,29 +60,42 @@ def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
         assert failure.error.message.startswith(f"{outcome}: Candidate '{candidate}'")
         assert "disclosure_pipeline" not in failure.error.message and failure.error.cls_name == outcome
         assert failure.error.stack == [] and failure.error.cause is None and failure.error.context is None
-        assert not hasattr(sys, "tracebacklimit")
     logged = gates.everything_logged(home.instance)
     assert not [canary for canary in CANARIES if canary in logged]
 
 
-def test_a_crash_is_tagged_as_one_and_stacks_are_taken_again(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_crash_is_tagged_as_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.prepare({HONEST: gates.honest()})
     monkeypatch.setattr(evaluation, "judge", gates.crash)
     run = home.run_gate(HONEST)
     assert verdict(home, run) == "crashed"
-    try:
-        raise ValueError("another")
-    except ValueError as error:
-        assert error.__traceback__ is not None
-        assert not hasattr(sys, "tracebacklimit")
 
 
-def test_a_limit_of_somebody_else_stays(finished_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "tracebacklimit", 7, raising=False)
-    assert not finished_home.run_gate(COPY).success
-    assert sys.tracebacklimit == 7
+@pytest.mark.parametrize("outcome", ["refused", "undetermined", "crashed"])
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_failure_is_recorded_in_words(outcome: str, retries: int) -> None:
+    """It is not tried again, and neither its stack nor the error before it is recorded."""
+    tries = []
+
+    @dg.op(retry_policy=dg.RetryPolicy(max_retries=retries) if retries else None)
+    def fail() -> None:
+        tries.append(1)
+        try:
+            raise ValueError("CANARY")
+        except ValueError:
+            sentence = f"Candidate 'a' is {outcome}:\n- repU"
+            failure = dg.Failure(sentence, {"outcome": outcome}, allow_retries=False)
+        raise StepFailedError(failure)
+
+    run = dg.GraphDefinition("g", node_defs=[fail]).to_job().execute_in_process(raise_on_error=False)
+    failure: Any
+    (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
+    assert failure.error.message == f"{outcome}: Candidate 'a':\n- repU\n"
+    assert (failure.error.cls_name, failure.error.stack) == (outcome, [])
+    assert failure.error.cause is None and failure.error.context is None
+    assert failure.user_failure_data.description == f"Candidate 'a' is {outcome}:\n- repU"
+    assert failure.user_failure_data.metadata["outcome"].value == outcome
+    assert len(tries) == 1 and "CANARY" not in str(run.all_events)
 
 
 def test_a_tag_is_no_evidence(finished_home: Home) -> None:
