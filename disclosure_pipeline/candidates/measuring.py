@@ -363,10 +363,9 @@ def drop_rare_levels(measured: Measured, smallest_count: int) -> Measured:
 
 
 def _drop_rare_levels_in(result: Disclosure, smallest_count: int) -> Disclosure:
-    one_way, two_way = (withhold_rare_levels(result, name, smallest_count) for name in ("one_way", "two_way"))
     groups = result.groups[result.groups["GT"] >= smallest_count].reset_index(drop=True)
     stacked = None if result.stacked is None else _drop_rare_levels_in(result.stacked, smallest_count)
-    return replace(result, one_way=one_way, two_way=two_way, groups=groups, stacked=stacked)
+    return replace(withhold_rare_levels(result, smallest_count), groups=groups, stacked=stacked)
 
 
 def _identify_inputs(folders: GateFolders, snapshot: Snapshot, ground_truth: str) -> dict[str, str]:

@@ -108,24 +108,30 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     """Yield a row for every figure, with its location, value, unit and meaning."""
-    from disclosure_pipeline.evaluation.frames import find_words
+    from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+    from disclosure_pipeline.evaluation.further_figures import list_entries
+    from disclosure_pipeline.evaluation.long_table import view_frame
+    from disclosure_pipeline.evidence.dossier import collect_figures
+    from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
+    from disclosure_pipeline.measures.copies import ALL_COLUMNS
 
-    for frame_name in _FRAMES:
-        frame = result.frame(frame_name)
-        labels = [str(name) for name in (*frame.index.names, *frame.columns) if name in _COLUMNS]
-        for row in frame.reset_index().to_dict("records"):
-            place = {label: row[label] for label in labels}
-            for measure in map(str, frame.columns.difference(labels, sort=False)):
-                words = find_words(measure, frame_name)
-                yield {
-                    "frame": frame_name,
-                    **place,
-                    "measure": measure,
-                    "name": words.title if words else "",
-                    "value": row[measure],
-                    "unit": words.unit_and_denominator if words else "",
-                    "meaning": words.sentence if words else "",
-                }
+    figures = collect_figures(result, SMALLEST_COUNT, list_entries())
+    for frame in _FRAMES:
+        for row in view_frame(figures, frame):
+            if row.get("columns") == ALL_COLUMNS:  # its figures are those of guards
+                continue
+            place = {label: row[label] for label in _COLUMNS if label in row}
+            for measure, words in COLUMNS[frame].items():
+                if measure in row:
+                    yield {
+                        "frame": frame,
+                        **place,
+                        "measure": measure,
+                        "name": words.title,
+                        "value": row[measure],
+                        "unit": words.unit_and_denominator,
+                        "meaning": words.sentence,
+                    }
 
 
 _TAB = "\t"

@@ -13,7 +13,7 @@ from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.catalogue import FIGURES, OF_TARGETS
 from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
-from disclosure_pipeline.measures.checks import OneWay, TwoWay
+from disclosure_pipeline.measures.checks import CONTROL_ATTRIBUTE, CONTROL_IDENTITY, OneWay, TwoWay
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
     COPY_FIGURES,
@@ -176,8 +176,8 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     | frame_words.add_chance_words(_select(_PEOPLE, "people_copied_beyond"))
     | _PEOPLE
     | _select(frame_words.EXACT_COPIES, "columns"),
-    "control_identity": frame_words.CONTROL_IDENTITY,
-    "control_attribute": frame_words.CONTROL_ATTRIBUTE,
+    "control_identity": CONTROL_IDENTITY,
+    "control_attribute": CONTROL_ATTRIBUTE,
     "key_overlap": words_of_fields(Overlap),
     "target_overlap": words_of_fields(Overlap),
     "excluded": frame_words.EXCLUDED,

@@ -1,4 +1,4 @@
-"""The words for columns that no formula of `measures/` returns: controls, guards, releases, remedies."""
+"""The words for columns that no formula of `measures/` returns: guards, releases, remedies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
     COUNT,
     NONE,
-    POINTS,
     RECORDS,
     SHARE,
     SYNTHETIC,
@@ -199,70 +198,4 @@ UNITS = words_of_fields(HouseholdRisk)
 BINS: dict[str, Words] = {
     "GT": Words.neutral("confidential records", "This many are in the group.", RECORDS),
     "SD": Words.neutral("synthetic records", "This many are in the group.", RECORDS),
-}
-
-
-_LOOKED_AT = "confidential records of the sample"
-
-CONTROL_IDENTITY: dict[str, Words] = {
-    "copy_UiO": Words.neutral(
-        "control: unique in the confidential table",
-        "This many of the sampled people are the only ones with their keys, counted without the engine.",
-        denominator=_LOOKED_AT,
-    ),
-    "copy_repU": Words(
-        "control: replicated uniques of a copy",
-        "In an exact copy the engine must find everybody who is the only one with their keys.",
-        denominator=_LOOKED_AT,
-        high_is="safe",
-        finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
-    ),
-}
-
-CONTROL_ATTRIBUTE: dict[str, Words] = {
-    "copy_Dorig": Words.neutral(
-        "control: disclosive in the confidential table",
-        "The confidential table itself discloses this many sampled people, counted without the engine.",
-        denominator=_LOOKED_AT,
-    ),
-    "copy_DiSCO": Words(
-        "control: DiSCO of a copy",
-        "In an exact copy the engine must find everybody whom the confidential table discloses.",
-        denominator=_LOOKED_AT,
-        high_is="safe",
-        finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
-    ),
-    "copy_difference": Words(
-        "control: largest difference",
-        "The largest difference between the engine's figures of a copy and independent counts; it must be 0.",
-        POINTS,
-        finding="a figure of an exact copy is off by {value}: the engine's figures cannot be trusted",
-    ),
-    "permuted_DCAP": Words.neutral(
-        "control: DCAP of a shuffled target",
-        "How often a guess is right once the synthetic target is shuffled, as the engine measures it.",
-        denominator=_LOOKED_AT,
-    ),
-    "permuted_DCAP_expected": Words.neutral(
-        "control: DCAP of a shuffled target, expected",
-        "How often a guess is right once the synthetic target is shuffled, counted without the engine.",
-        denominator=_LOOKED_AT,
-    ),
-    "permuted_deviation": Words(
-        "control: deviation of a shuffled target",
-        "How far the engine is from chance where the keys tell nothing.",
-        "standard errors",
-        finding="the engine is {value} off what chance gives: its figures cannot be trusted",
-    ),
-    "half_DiSCO_beyond": Words.neutral(
-        "control: DiSCO_beyond of one half",
-        "What one half of the confidential table tells about the other, beyond other people's records.",
-        POINTS,
-    ),
-    "half_deviation": Words(
-        "control: deviation of one half",
-        "How much more one half of the confidential table, a fresh sample, seems to tell than others do.",
-        "standard errors",
-        finding="a fresh sample seems to tell {value} more than others do: the figures cannot be trusted",
-    ),
 }

@@ -7,20 +7,28 @@ them: nobody looks a figure up again.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.evaluation.frames import find_words, list_names_and_rows
+from disclosure_pipeline.evaluation.further_figures import find_entry, list_entries
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.measures.catalogue import FIGURES
-from disclosure_pipeline.measures.entry import Figure, Place
-from disclosure_pipeline.measures.words import SYNTHETIC, Basis
+from disclosure_pipeline.measures.entry import GROUPS, Figure, Place
+from disclosure_pipeline.measures.words import COUNT, RECORDS, SYNTHETIC, Basis, Words
 
 if TYPE_CHECKING:
     from disclosure_pipeline.evaluation.result import Disclosure
+
+Group = tuple[str | None, ...]
+"""People by a column and its level, or by several of them; a level is None where the value is missing."""
 
 Part = int | str
 """The file of a candidate (1 for the first), or which of them together."""
@@ -41,10 +49,11 @@ FOUND_OF_CONFIDENTIAL = "confidential_found"
 OVER_RELEASES = ("over_releases", "released_targets", "released_found")
 """The frames of figures of the first releases together; the last row includes the candidate."""
 
-OF_GROUPS = "subgroups"
-"""The frame of figures of groups of people; its index begins with `_GROUP`."""
+OF_ALL_FILES = ("together", "together_identity")
+"""The frames of what all files of a candidate disclose together."""
 
-_GROUP = ("column", "group")
+Record = Mapping[str, Any]
+"""A row of a frame of a result, with its index."""
 
 LARGEST_DEVIATION = 6.0
 """The largest deviation of a control from its expectation, in standard errors."""
@@ -60,7 +69,7 @@ class FigureRow:
     the part that is beyond chance. own: GT's own risk. permuted: the figure if SD's targets are permuted.
     holdout: the figure of a holdout. is_larger: whether the part has more records than GT.
     where: by which columns people are found, within which tolerance, in which group. group: the people whom
-    it is of, as a column and its level; empty for everyone.
+    it is of, as columns and their levels; empty for everyone.
     """
 
     figure: str
@@ -79,7 +88,7 @@ class FigureRow:
     holdout: float = math.nan
     is_larger: bool = False
     where: str = ""
-    group: tuple[str, ...] = ()
+    group: Group = ()
 
     def __eq__(self, other: object) -> bool:
         # From Python 3.13 on, a dataclass with NaN would not equal its copy.
@@ -89,7 +98,7 @@ class FigureRow:
         return hash((self.figure, self.place))
 
     @property
-    def place(self) -> tuple[str | None, tuple[str, ...], Part, bool]:
+    def place(self) -> tuple[str | None, Group, Part, bool]:
         """(about, group, part, True if it is by weight), by which the rows of a figure differ."""
         return self.about, self.group, self.part, self.basis == "people"
 
@@ -126,15 +135,32 @@ def _to_plain(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def tabulate_figures(result: Disclosure) -> tuple[FigureRow, ...]:
-    """Return the rows of all figures of the catalogue, of each file and of all of them together."""
-    return tuple(row for entry in FIGURES.values() for row in list_rows(entry, result))
+def tabulate_figures(result: Disclosure, entries: Iterable[Figure] | None = None) -> tuple[FigureRow, ...]:
+    """Return the rows of figures, of each file and of all of them together.
+
+    `entries`: by default those that a gate bounds or shows.
+    """
+    read, read_stacked = (
+        cache(lambda name, of=of: [] if of is None else _list_records(of.frame(name)))
+        for of in (result, result.stacked)
+    )
+    listed = FIGURES.values() if entries is None else entries
+    return tuple(row for entry in listed for row in _list_rows(entry, result, read, read_stacked))
 
 
 def frame_figures(rows: Sequence[FigureRow]) -> pd.DataFrame:
     """Return the long table as a frame, with groups as text."""
-    records = [asdict(row) | {"group": ": ".join(row.group)} for row in rows]
+    records = [asdict(row) | {"group": name_group(row.group)} for row in rows]
     return pd.DataFrame(records, columns=list(_NAMES))
+
+
+def name_group(group: Iterable[str | None]) -> str:
+    """Return the columns and levels of a group as text.
+
+    >>> name_group(("work", "student", "region", None))
+    'work: student: region: missing'
+    """
+    return ": ".join("missing" if name is None else name for name in group)
 
 
 PLACES = "places"
@@ -144,40 +170,60 @@ PLACES = "places"
 def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
     """Return the rows of the long table of a dossier's `figures` as a frame of the library, by its names.
 
-    Each has the `synthesis` (or the `releases` that it is of), what it is about, and the columns of the frame
-    that the catalogue has; `<figure>_holdout` is the figure of a holdout. In the edition for publication,
+    Each has what it is about, the `synthesis` (or the `releases` that it is of), and the figures in the
+    order of the frame; `<figure>_holdout` is the figure of a holdout. In the edition for publication,
     `PLACES` orders them.
     """
+    if frame in figures:  # earlier versions stored flags and controls so
+        return list(figures[frame])
     rows: dict[Any, dict[str, Any]] = {}
+    numbers_of: Counter[Any] = Counter()
     for record in figures["table"]:
-        entry, about, part = FIGURES.get(record["figure"]), record["about"], record["part"]
+        entry, about, part = find_entry(record["figure"]), record["about"], record["part"]
         if entry is None or not _has_part(frame, part):
             continue
         place, group = entry.find_place(record["basis"]), record.get("group", ())
+        if not place.columns:
+            continue
         is_own = frame == place.frame and place.about in {"", about}
-        if (not is_own and frame not in entry.also) or (frame == OF_GROUPS) != bool(group):
+        if (not is_own and frame not in entry.also) or (frame in GROUPS) != bool(group):
             continue
         label = None if is_own and place.about else entry.about or None
-        of_row = dict(zip(_GROUP, group, strict=False)) | ({} if label is None else {str(label): about})
-        row = rows.setdefault((label and about, *group, part), of_row)
-        row["releases" if frame in OVER_RELEASES else "synthesis"] = part
-        for name in NUMBERS:
-            column = getattr(place, name, f"{entry.name}_{name}")
-            if column and isinstance(column, str):
-                row[column] = record[name]
-        if record["where"]:
-            row["where"] = record["where"]
+        # Names of rare levels are withheld: groups may share one.
+        key = (label and about, *group, part)
+        number = numbers_of[entry.name, key] = numbers_of[entry.name, key] + 1
+        row = rows.setdefault((key, number), {} if label is None else {str(label): about})
+        row.update(zip(GROUPS.get(frame, ()), group, strict=False))
+        if frame not in OF_ALL_FILES:
+            row["releases" if frame in OVER_RELEASES else "synthesis"] = part
+        if place.frame == "found":
+            row |= {"where": record.get("where", ""), "basis": record["basis"]}
+        elif frame == "bands":
+            row["within"] = figures.get("within", {}).get(about)
+        row |= {name: _to_whole(record[of], find_words(name, frame)) for of, name in place.columns.items()}
+        if record["holdout"] is not None:
+            row[f"{entry.name}_holdout"] = record["holdout"]
+    order = {name: place for place, name in enumerate(COLUMNS[frame])}
+    ordered = [
+        {name: row[name] for name in sorted(row, key=lambda of: order.get(of, -1))} for row in rows.values()
+    ]
     places = figures.get(PLACES, {}).get(frame)
     if places is None:
-        return list(rows.values())
-    return [{**row, PLACES: placed} for row, placed in zip(rows.values(), places, strict=True)]
+        return ordered
+    return [{**row, PLACES: placed} for row, placed in zip(ordered, places, strict=True)]
+
+
+def _to_whole(number: float | None, words: Words | None) -> float | None:
+    """Return a number of records or of anything else as a whole number, if it is one."""
+    is_count = words is not None and words.unit in {COUNT, RECORDS}
+    return int(number) if is_count and number is not None and float(number).is_integer() else number
 
 
 def tabulate_key_overlap(key_overlap: pd.DataFrame, files: int) -> tuple[FigureRow, ...]:
     """Return the rows of the shared values of keys from their frame alone; `files`: a candidate's."""
-    overlaps = [FIGURES[name] for name in ("key_overlap", "whole_key_overlap")]
-    sizes = _Sizes(1, (1,) * files)
-    return tuple(row for entry in overlaps for row in _read_place(entry, entry.place, key_overlap, sizes))
+    records, sizes = _list_records(key_overlap), _Sizes(1, (1,) * files)
+    entries = [entry for entry in list_entries() if entry.place.frame == "key_overlap"]
+    return tuple(row for entry in entries for row in _read_place(entry, entry.place, records, sizes))
 
 
 @dataclass(frozen=True)
@@ -195,24 +241,33 @@ class _Sizes:
         return self.N_s[part - 1] if isinstance(part, int) and part <= len(self.N_s) else max(self.N_s)
 
 
-def list_rows(entry: Figure, result: Disclosure) -> Iterator[FigureRow]:
-    """Yield the rows of one figure: see `tabulate_figures`."""
+def _list_records(frame: pd.DataFrame) -> list[Record]:
+    names, rows = list_names_and_rows(frame)
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _list_rows(
+    entry: Figure,
+    result: Disclosure,
+    read: Callable[[str], list[Record]],
+    read_stacked: Callable[[str], list[Record]],
+) -> Iterator[FigureRow]:
+    """Yield the rows of one figure; the functions return a frame of the result, and of all files stacked."""
     if entry.name == "controls":
         yield from _count_failed_controls(result)
         return
-    files, stacked = len(result.N_s), result.stacked
+    files = len(result.N_s)
     sizes = _Sizes(result.N_d, result.N_s, _find_holdout(result, entry.name))
-    parts = [(result, False)]
-    if entry.is_stacked and not entry.is_of_release and stacked is not None and files > 1:
-        parts.append((stacked, True))
-    for measured, is_stacked in parts:
+    parts = [(read, False)]
+    if entry.is_stacked and not entry.is_of_release and files > 1:
+        parts.append((read_stacked, True))
+    for read_frame, is_stacked in parts:
         for place, basis in _list_places(entry, files):
-            frame = measured.frame(place.frame)
-            yield from _read_place(entry, place, frame, sizes, basis, is_stacked=is_stacked)
+            yield from _read_place(entry, place, read_frame(place.frame), sizes, basis, is_stacked=is_stacked)
         if entry.is_per_confidential_table:
             name = FOUND_OF_CONFIDENTIAL if entry.about == "way" else CONFIDENTIAL
-            frame, place = measured.frame(name), entry.place
-            yield from _read_frame(entry, place, frame, CONFIDENTIAL, sizes, is_stacked=is_stacked)
+            records, place = read_frame(name), entry.place
+            yield from _read_records(entry, place, records, CONFIDENTIAL, sizes, is_stacked=is_stacked)
 
 
 def _list_places(entry: Figure, files: int) -> Iterator[tuple[Place, Basis]]:
@@ -230,64 +285,60 @@ def _list_places(entry: Figure, files: int) -> Iterator[tuple[Place, Basis]]:
 def _read_place(
     entry: Figure,
     place: Place,
-    frame: pd.DataFrame,
+    records: Sequence[Record],
     sizes: _Sizes,
     basis: Basis = "records",
     *,
     is_stacked: bool = False,
 ) -> Iterator[FigureRow]:
-    if frame.empty:
-        return
-    if place.frame == "key_overlap":
-        is_whole = frame.index.get_level_values("key") == WHOLE_KEY
-        frame = frame[is_whole == (entry.about == "")]
+    if place.frame == "key_overlap" and entry.statistics:
+        records = [record for record in records if (record["key"] == WHOLE_KEY) == (entry.about == "")]
     label = None if place.about else entry.about or None
-    yield from _read_frame(entry, place, frame, label, sizes, basis, is_stacked=is_stacked)
+    yield from _read_records(entry, place, records, label, sizes, basis, is_stacked=is_stacked)
 
 
-def _read_frame(
+def _read_records(
     entry: Figure,
     place: Place,
-    frame: pd.DataFrame,
+    records: Sequence[Record],
     label: str | None,
     sizes: _Sizes,
     basis: Basis = "records",
     *,
     is_stacked: bool,
 ) -> Iterator[FigureRow]:
-    """Yield a row for each row of a frame; none if the frame has not what is bounded."""
-    if frame.empty or not _has_figure(place, frame):
+    """Yield a row for each record of a frame; none if the frame has not what is bounded."""
+    if not records or not _has_figure(place, records[0]):
         return
-    is_of_groups = place.frame == OF_GROUPS
-    holdout = {} if is_stacked or is_of_groups or basis == "people" else sizes.holdout
-    last = frame.index.get_level_values("releases").max() if place.frame in OVER_RELEASES else None
-    of_figure = frame[frame.columns.intersection([*place.columns, "where", "basis"])]
-    for row in of_figure.reset_index().to_dict("records"):
-        about = place.about or (None if label is None else str(row[label]))
+    names = GROUPS.get(place.frame, ())
+    holdout = {} if is_stacked or names or basis == "people" else sizes.holdout
+    last = max(of["releases"] for of in records) if place.frame in OVER_RELEASES else None
+    for record in records:
+        about = place.about or (None if label is None else str(record[label]))
         if label == CONFIDENTIAL and entry.about == "way":
-            about = name_way(row["way"], str(about))
-        part = _name_part(place.frame, row, last, is_stacked=is_stacked)
-        value = _read_value(place, row)
-        if last not in {None, row.get("releases")} and math.isnan(value):
+            about = name_way(record["way"], str(about))
+        part = _name_part(place.frame, record, last, is_stacked=is_stacked)
+        value = _read_value(place, record)
+        if last not in {None, record.get("releases")} and math.isnan(value):
             continue
         yield FigureRow(
             entry.name,
             about,
             part,
-            row.get("basis", basis),
+            record.get("basis", basis),
             value=value,
-            at_n=_read_at_n(place, row),
-            others=_read_others(place, row),
-            beyond=_read(row, place.beyond),
-            se=_read(row, place.se),
-            by_chance=_read(row, place.by_chance),
-            beyond_chance=_read(row, place.beyond_chance),
-            own=_read(row, place.own),
-            permuted=_read(row, place.permuted),
+            at_n=_read_at_n(place, record),
+            others=_read_others(place, record),
+            beyond=_read(record, place.beyond),
+            se=_read(record, place.se),
+            by_chance=_read(record, place.by_chance),
+            beyond_chance=_read(record, place.beyond_chance),
+            own=_read(record, place.own),
+            permuted=_read(record, place.permuted),
             holdout=holdout.get((about or WHOLE_KEY, part), math.nan),
             is_larger=sizes.count(part) > sizes.N_d,
-            where=row.get("where", ""),
-            group=tuple(str(row[name]) for name in _GROUP) if is_of_groups else (),
+            where=record.get("where", ""),
+            group=tuple(None if record[name] is None else str(record[name]) for name in names),
         )
 
 
@@ -296,43 +347,43 @@ def name_way(way: str, table: str) -> str:
     return f"{way} of {table}"
 
 
-def _has_figure(place: Place, frame: pd.DataFrame) -> bool:
+def _has_figure(place: Place, record: Record) -> bool:
     columns = place.value if isinstance(place.value, tuple) else (place.value or place.beyond,)
-    return any(column in frame.columns for column in columns)
+    return any(column in record for column in columns)
 
 
 def _has_part(frame: str, part: Part) -> bool:
     """Return True if a frame of the library has rows of a part."""
     if frame in OVER_RELEASES:
         return part not in {ALL_FILES, ANY_FILE} and isinstance(part, str)
-    return part == ANY_FILE if frame == "together" else isinstance(part, int)
+    return part == ANY_FILE if frame in OF_ALL_FILES else isinstance(part, int)
 
 
-def _name_part(frame: str, row: Mapping[Any, Any], last: Any, *, is_stacked: bool) -> Part:
-    """Return the part that a row is of; `last`: the number of releases together with the candidate."""
+def _name_part(frame: str, record: Record, last: Any, *, is_stacked: bool) -> Part:
+    """Return the part that a record is of; `last`: the number of releases together with the candidate."""
     if is_stacked:
         return ALL_FILES
     if frame in OVER_RELEASES:
-        return WITH_RELEASES if row["releases"] == last else write_count(row["releases"], "release")
-    return ANY_FILE if frame == "together" else int(row["synthesis"])
+        return WITH_RELEASES if record["releases"] == last else write_count(record["releases"], "release")
+    return ANY_FILE if frame in OF_ALL_FILES else int(record["synthesis"])
 
 
-def _read(row: Mapping[Any, Any], column: str) -> float:
-    value = row.get(column)
+def _read(record: Record, column: str) -> float:
+    value = record.get(column)
     return math.nan if value is None else float(value)
 
 
-def _read_value(place: Place, row: Mapping[Any, Any]) -> float:
+def _read_value(place: Place, record: Record) -> float:
     """Return the figure: of several columns the smallest, NaN if one is not finite."""
     if isinstance(place.value, str):
-        return _read(row, place.value)
-    values = [_read(row, column) for column in place.value if column in row or not place.is_of_any]
+        return _read(record, place.value)
+    values = [_read(record, column) for column in place.value if column in record or not place.is_of_any]
     return min(values) if values and all(map(math.isfinite, values)) else math.nan
 
 
-def _read_others(place: Place, row: Mapping[Any, Any]) -> float:
+def _read_others(place: Place, record: Record) -> float:
     names = (place.others,) if isinstance(place.others, str) else place.others
-    values = [value for name in names if math.isfinite(value := _read(row, name))]
+    values = [value for name in names if math.isfinite(value := _read(record, name))]
     return max(values, default=math.nan)
 
 
@@ -340,10 +391,10 @@ def _read_others(place: Place, row: Mapping[Any, Any]) -> float:
 _WITHOUT_AT_N = ("bands", "together", "released_targets")
 
 
-def _read_at_n(place: Place, row: Mapping[Any, Any]) -> float:
+def _read_at_n(place: Place, record: Record) -> float:
     if place.frame in _WITHOUT_AT_N:
-        return _read_others(place, row) + _read(row, place.beyond)
-    return _read(row, place.at_n)
+        return _read_others(place, record) + _read(record, place.beyond)
+    return _read(record, place.at_n)
 
 
 def _find_holdout(result: Disclosure, figure: str) -> dict[tuple[str, Part], float]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
 from functools import cache
 from importlib.metadata import version
 from typing import Any
@@ -14,10 +14,10 @@ import pandas as pd
 
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
-from disclosure_pipeline.evaluation.long_table import tabulate_figures
+from disclosure_pipeline.evaluation.long_table import name_group, tabulate_figures, view_frame
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.catalogue import FIGURES
-from disclosure_pipeline.measures.entry import QUESTIONS, Question
+from disclosure_pipeline.measures.entry import QUESTIONS, Figure, Question
 from disclosure_pipeline.policy.gate import Gate, list_documentation
 from disclosure_pipeline.policy.reviewed_files import Waiver
 from disclosure_pipeline.policy.sentences import write_sentence
@@ -31,20 +31,17 @@ from disclosure_pipeline.policy.verdict import (
 )
 from disclosure_pipeline.tables.messages import escape_markdown
 
-FRAMES = ("one_way", "two_way", "control_identity", "control_attribute")
-"""The frames of flags and of controls, beside the long table."""
-
 _WITHHELD = "(too few records to name)"
 
-# The levels named in a frame of flags, each with the column that counts its GT records.
-_LEVELS = {
-    "one_way": {"level": "n_level_disclosive"},
-    "two_way": {"target_level": "key_target_total", "key_level": "key_total"},
-}
 
+def collect_figures(
+    result: Disclosure, smallest_count: int, entries: Iterable[Figure] | None = None
+) -> dict[str, Any]:
+    """Return the long table, without flagged levels of fewer than `smallest_count` GT records.
 
-def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
-    """Return the long table and the `FRAMES`, without levels of fewer than `smallest_count` GT records."""
+    `entries`: by default those that a gate bounds or shows.
+    """
+    publishable = withhold_rare_levels(result, smallest_count)
     bands = result.bands.reset_index()
     return {
         "keys": [str(key) for key in result.keys],
@@ -57,20 +54,25 @@ def collect_figures(result: Disclosure, smallest_count: int) -> dict[str, Any]:
             if len(bands)
             else {}
         ),
-        "table": [row.to_record() for row in tabulate_figures(result)],
-        **{name: to_rows(withhold_rare_levels(result, name, smallest_count)) for name in FRAMES},
+        "table": [row.to_record() for row in tabulate_figures(publishable, entries)],
     }
 
 
-def withhold_rare_levels(result: Disclosure, name: str, smallest_count: int) -> pd.DataFrame:
-    """Return a frame of the result, without levels of fewer than `smallest_count` GT records."""
-    frame = result.frame(name)
-    if name not in _LEVELS:
-        return frame
-    publishable = frame.copy()
-    for column, count in _LEVELS[name].items():
-        publishable[column] = publishable[column].where(frame[count] >= smallest_count, _WITHHELD)
-    return publishable
+def withhold_rare_levels(result: Disclosure, smallest_count: int) -> Disclosure:
+    """Return the result without names of flagged levels of fewer than `smallest_count` GT records."""
+
+    def withhold(flags: pd.DataFrame, **counted_by: str) -> pd.DataFrame:
+        names = {
+            level: flags[level].where(flags[count] >= smallest_count, _WITHHELD)
+            for level, count in counted_by.items()
+        }
+        return flags.assign(**names)
+
+    return replace(
+        result,
+        one_way=withhold(result.one_way, level="n_level_disclosive"),
+        two_way=withhold(result.two_way, target_level="key_target_total", key_level="key_total"),
+    )
 
 
 def to_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -124,7 +126,8 @@ def build_dossier(
     `measured`: the name of each measured source -> its hash.
     """
     measurement = build_measurement(result, gate.policy.smallest_count)
-    groups = dict.fromkeys(tuple(row["group"]) for row in measurement["figures"]["table"] if "group" in row)
+    subgroups = view_frame(measurement["figures"], "subgroups")
+    groups = dict.fromkeys((row["column"], row["group"]) for row in subgroups)
     declared = [list(group) for group in groups if gate.declares_level(*group)]
     return measurement | {
         "gate": gate.name,
@@ -268,8 +271,8 @@ def to_markdown(content: Mapping[str, Any]) -> str:
         "## Controls (% of records; deviations: standard errors)",
         "An exact copy of GT must give repU = UiO and DiSCO = Dorig. The candidate with a permuted target "
         "must give the DiSCO expected by chance.",
-        _to_table(figures["control_identity"]),
-        _to_table(figures["control_attribute"]),
+        _to_table(view_frame(figures, "control_identity")),
+        _to_table(view_frame(figures, "control_attribute")),
         "## What was measured",
         f"{figures['N_d']} GT records; synthetic records: {', '.join(map(str, figures['N_s']))}.",
         "\n".join(f"- {format_cell(name)}: `{digest}`" for name, digest in content["measured"].items()),
@@ -295,7 +298,7 @@ def _list_figures(question: Question, table: Sequence[Mapping[str, Any]]) -> lis
         {
             **row,
             "figure": f"{row['figure']} ({FIGURES[row['figure']].words.unit})",
-            "group": ": ".join(row.get("group", ())),
+            "group": name_group(row.get("group", ())),
         }
         for row in table
         if row["figure"] in FIGURES and FIGURES[row["figure"]].question == question

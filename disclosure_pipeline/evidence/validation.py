@@ -136,9 +136,10 @@ def validating(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Iterato
 
     `figures` are those of a dossier. It raises UndeterminedError where there are no results.
     """
+    bounded = {clause.figure for clause in clauses}
     question = {
         "clauses": [clause.to_row() for clause in clauses],
-        "table": figures["table"],
+        "table": [row for row in figures["table"] if row["figure"] in bounded],
         "files": len(figures["N_s"]),
     }
     with _validator.asking(question) as wait:

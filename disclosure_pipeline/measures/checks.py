@@ -1,26 +1,28 @@
-"""One-way and two-way checks of DiSCO [R section 4], and exclusions of cells [R section 5]."""
+"""One-way and two-way checks of DiSCO [R section 4], exclusions of cells [R section 5], and controls."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from disclosure_pipeline.measures.entry import Default, Figure, Place
+from disclosure_pipeline.measures.entry import GROUPS, About, Default, Figure, Place, Question
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.totals import CellCounts, DisclosureTables, is_only_level
 from disclosure_pipeline.measures.words import (
     COUNT,
     NONE,
+    POINTS,
     RECORDS,
     SYNTHPOP,
     Words,
     described,
     figure,
     neutral,
+    words_of_fields,
 )
 
 _LEVEL = Words.neutral(
@@ -251,6 +253,79 @@ def _exclusion_masks(f: FrequencyTable, exclusions: CodedExclusions) -> dict[str
     }
 
 
+_LOOKED_AT = "confidential records of the sample"
+
+CONTROL_IDENTITY: dict[str, Words] = {
+    "copy_UiO": Words.neutral(
+        "control: unique in the confidential table",
+        "This many of the sampled people are the only ones with their keys, counted without the engine.",
+        denominator=_LOOKED_AT,
+    ),
+    "copy_repU": Words(
+        "control: replicated uniques of a copy",
+        "In an exact copy the engine must find everybody who is the only one with their keys.",
+        denominator=_LOOKED_AT,
+        high_is="safe",
+        finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
+    ),
+}
+
+CONTROL_ATTRIBUTE: dict[str, Words] = {
+    "copy_Dorig": Words.neutral(
+        "control: disclosive in the confidential table",
+        "The confidential table itself discloses this many sampled people, counted without the engine.",
+        denominator=_LOOKED_AT,
+    ),
+    "copy_DiSCO": Words(
+        "control: DiSCO of a copy",
+        "In an exact copy the engine must find everybody whom the confidential table discloses.",
+        denominator=_LOOKED_AT,
+        high_is="safe",
+        finding="the engine finds only {value} of the people in an exact copy: its figures cannot be trusted",
+    ),
+    "copy_difference": Words(
+        "control: largest difference",
+        "The largest difference between the engine's figures of a copy and independent counts; it must be 0.",
+        POINTS,
+        finding="a figure of an exact copy is off by {value}: the engine's figures cannot be trusted",
+    ),
+    "permuted_DCAP": Words.neutral(
+        "control: DCAP of a shuffled target",
+        "How often a guess is right once the synthetic target is shuffled, as the engine measures it.",
+        denominator=_LOOKED_AT,
+    ),
+    "permuted_DCAP_expected": Words.neutral(
+        "control: DCAP of a shuffled target, expected",
+        "How often a guess is right once the synthetic target is shuffled, counted without the engine.",
+        denominator=_LOOKED_AT,
+    ),
+    "permuted_deviation": Words(
+        "control: deviation of a shuffled target",
+        "How far the engine is from chance where the keys tell nothing.",
+        "standard errors",
+        finding="the engine is {value} off what chance gives: its figures cannot be trusted",
+    ),
+    "half_DiSCO_beyond": Words.neutral(
+        "control: DiSCO_beyond of one half",
+        "What one half of the confidential table tells about the other, beyond other people's records.",
+        POINTS,
+    ),
+    "half_deviation": Words(
+        "control: deviation of one half",
+        "How much more one half of the confidential table, a fresh sample, seems to tell than others do.",
+        "standard errors",
+        finding="a fresh sample seems to tell {value} more than others do: the figures cannot be trusted",
+    ),
+}
+
+# The frames that the dossier's appendix shows whole.
+_APPENDIX: tuple[tuple[str, Question, About, Mapping[str, Words]], ...] = (
+    ("one_way", "learned", "target", words_of_fields(OneWay)),
+    ("two_way", "learned", "target", words_of_fields(TwoWay)),
+    ("control_identity", "trusted", "", CONTROL_IDENTITY),
+    ("control_attribute", "trusted", "target", CONTROL_ATTRIBUTE),
+)
+
 FIGURES = (
     Figure(
         "excluded",
@@ -296,5 +371,11 @@ FIGURES = (
         is_stacked=False,
         is_doubt=True,
         default=Default("at_most", 0, ""),
+    ),
+    *(
+        Figure(name, words, Place(frame, name), question, about, is_stacked=False)
+        for frame, question, about, columns in _APPENDIX
+        for name, words in columns.items()
+        if name not in GROUPS.get(frame, ())
     ),
 )

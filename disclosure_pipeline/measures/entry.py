@@ -7,7 +7,8 @@ that every gate bounds, what a broken bound means, and how it is published. `cat
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 from disclosure_pipeline.measures.exact import Floats, Mask
@@ -32,6 +33,12 @@ The whole table, a target, a key, a sensitive level of a target, a way in which 
 a set of columns.
 """
 
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "subgroups": ("column", "group"),
+    "one_way": ("target", "level"),
+    "two_way": ("target", "target_level", "key", "key_level"),
+}
+"""The frames of groups of people, with their columns that name a group."""
 
 Public = Literal["share", "difference", "unit", "exact"]
 """The rounding of a figure for the public.
@@ -85,14 +92,15 @@ class Place:
     is_of_any: bool = False
     about: str = ""
 
-    @property
-    def columns(self) -> list[str]:
-        """The names of all these columns."""
-        own = (self.value, self.at_n, self.others, self.own, self.permuted)
-        differences = (self.beyond, self.se, self.by_chance, self.beyond_chance)
-        return [
-            name for of in (*own, *differences) for name in ((of,) if isinstance(of, str) else of) if name
-        ]
+    @cached_property
+    def columns(self) -> Mapping[str, str]:
+        """The numbers of the long table that have a column of their own, each with its name."""
+        named = {of.name: getattr(self, of.name) for of in fields(self) if of.name not in _NO_NUMBERS}
+        return {number: column for number, column in named.items() if column and isinstance(column, str)}
+
+
+_NO_NUMBERS = ("frame", "is_of_any", "about")
+"""The fields of a place that name no column."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +135,7 @@ class Figure:
         every gate has it.
     is_of_release: all files of a candidate have one figure together. is_stacked: it is also bounded for all
         files as one table.
-    meaning: what a broken bound means; the columns whose `by_column` exceeds it are listed.
+    meaning: what a broken bound means. by_column: the further figure by which columns that break it are told.
     shown_with: the figure whose check also shows this one.
     follows: the figure of whose target it has the bounds, in place of own ones.
     public: how it and what stands beside it are rounded for the public; None withholds them.

@@ -379,7 +379,7 @@ FIGURES = (
         largest=1,
         is_doubt=True,
         meaning="the values of a column look renamed, so that comparing them means nothing",
-        by_column="looks_renamed_beyond_chance",
+        by_column="columns_apart.looks_renamed_beyond_chance",
         default=Default(
             "at_most",
             0.15,
@@ -405,7 +405,7 @@ FIGURES = (
         statistics=("at_most",),
         is_doubt=True,
         meaning="values of a column are missing that the ground truth has",
-        by_column="missing_beyond_chance",
+        by_column="columns_apart.missing_beyond_chance",
         default=Default(
             "at_most",
             20,
@@ -420,6 +420,7 @@ FIGURES = (
         Place("key_overlap", value=("GT_in_SD", "SD_in_GT")),
         "trusted",
         about="key",
+        by_column="key_overlap.SD_in_GT",
         statistics=("at_least",),
         is_stacked=False,
         default=Default(
@@ -456,6 +457,7 @@ FIGURES = (
         Place("target_overlap", value=("GT_in_SD", "SD_in_GT")),
         "trusted",
         about="target",
+        by_column="target_overlap.SD_in_GT",
         statistics=("at_least",),
         is_stacked=False,
         default=Default(

@@ -366,4 +366,11 @@ FIGURES = (
         about="target",
         is_stacked=False,
     ),
+    Figure(
+        "repU_any",
+        words_of_fields(TogetherIdentity)["repU_any"],
+        Place("together_identity", value="repU_any"),
+        "found",
+        is_stacked=False,
+    ),
 )

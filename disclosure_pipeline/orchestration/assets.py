@@ -18,10 +18,11 @@ from disclosure_pipeline.candidates.evaluation import (
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.store import list_published
+from disclosure_pipeline.evaluation.further_figures import list_entries
 from disclosure_pipeline.evidence.dossier import (
+    collect_figures,
     describe_broken_clauses,
     list_broken_clauses,
-    withhold_rare_levels,
 )
 from disclosure_pipeline.evidence.page.first_page import write_headline
 from disclosure_pipeline.measures.entry import About
@@ -244,36 +245,35 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
                 if judgement.clause.entry is not None and judgement.clause.entry.about == about
             ]
 
-        smallest = gate.policy.smallest_count
+        figures = collect_figures(result, gate.policy.smallest_count, list_entries())
+        tables = {
+            name: presentation.view_table(figures, name)
+            for name in ("identity", "attribute", "cap", "protection", "prediction", "control_attribute")
+        }
         identity: dg.MaterializeResult = dg.MaterializeResult(
             asset_key=identity_key,
             metadata={
-                "identity": presentation.show_table(result.identity, "identity"),
+                "identity": presentation.show_table(tables["identity"], "identity"),
                 "engine": result.engine,
-                "dagster/row_count": len(result.identity),
-                "dagster/column_schema": presentation.describe_frame(
-                    result.identity.reset_index(), "identity"
-                ),
-                **presentation.show_plots(result, judgements_of(""), [None]),
+                "dagster/row_count": len(tables["identity"]),
+                "dagster/column_schema": presentation.describe_frame(tables["identity"], "identity"),
+                **presentation.show_plots(figures, judgements_of(""), [None]),
             },
         )
         attribute: dg.MaterializeResult = dg.MaterializeResult(
             asset_key=attribute_key,
             metadata={
-                "attribute": presentation.show_table(result.attribute, "attribute"),
                 "engine": result.engine,
                 **{
-                    name: presentation.show_table(result.frame(name), name)
-                    for name in ("cap", "protection", "prediction", "control_attribute")
-                    if len(result.frame(name))
+                    name: presentation.show_table(table, name)
+                    for name, table in tables.items()
+                    if name != "identity" and len(table)
                 },
-                **presentation.show_flags(withhold_rare_levels(result, "one_way", smallest), "one_way"),
-                **presentation.show_flags(withhold_rare_levels(result, "two_way", smallest), "two_way"),
-                "dagster/row_count": len(result.attribute),
-                "dagster/column_schema": presentation.describe_frame(
-                    result.attribute.reset_index(), "attribute"
-                ),
-                **presentation.show_plots(result, judgements_of("target"), gate.targets),
+                **presentation.show_flags(figures, "one_way"),
+                **presentation.show_flags(figures, "two_way"),
+                "dagster/row_count": len(tables["attribute"]),
+                "dagster/column_schema": presentation.describe_frame(tables["attribute"], "attribute"),
+                **presentation.show_plots(figures, judgements_of("target"), gate.targets),
             },
         )
         # Results follow their asset instead of being part of it: Dagster would read those twice.

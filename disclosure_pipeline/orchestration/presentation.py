@@ -15,8 +15,9 @@ import pandas as pd
 from disclosure_pipeline.candidates.arrival import Arrival
 from disclosure_pipeline.candidates.evaluation import link_to_page
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.evaluation.frames import describe_column
-from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
+from disclosure_pipeline.evaluation.frames import LABELS, describe_column
+from disclosure_pipeline.evaluation.long_table import tabulate_key_overlap, view_frame
 from disclosure_pipeline.evidence.dossier import format_cell, to_rows
 from disclosure_pipeline.orchestration.steps import ClauseCheck
 from disclosure_pipeline.policy.clauses import Clause, list_effective_clauses
@@ -47,19 +48,23 @@ def show_numbers(figures: Mapping[str, float | None]) -> dict[str, dg.FloatMetad
 
 
 def show_plots(
-    result: Disclosure, judgements: Iterable[Judgement], targets: Sequence[str | None]
+    figures: Mapping[str, Any], judgements: Iterable[Judgement], targets: Sequence[str | None]
 ) -> dict[str, dg.FloatMetadataValue]:
-    """Return the worst figures by target (None: the whole table), under names that sort together."""
-    figures: dict[str, float | None] = {}
+    """Return the worst figures by target (None: the whole table), under names that sort together.
+
+    `figures` are those of a dossier.
+    """
+    worst: dict[str, float | None] = {}
     for target in targets:
-        for frame in [result.identity] if target is None else [result.attribute, result.cap]:
-            rows = frame if target is None else frame[frame.index.get_level_values("target") == target]
-            shown = [name for name in _ALWAYS if name in frame.columns and len(rows)]
-            figures |= {_name_figure(name, target): float(rows[name].max()) for name in shown}
+        for frame in ("identity",) if target is None else ("attribute", "cap"):
+            rows = [row for row in view_frame(figures, frame) if target in {None, row.get("target")}]
+            for name in _ALWAYS:
+                values = [row[name] for row in rows if row.get(name) is not None]
+                worst[_name_figure(name, target)] = max(values, default=worst.get(_name_figure(name, target)))
     for judgement in judgements:
         if judgement.clause.entry is not None and judgement.clause.entry.question != "trusted":
-            figures |= _list_figures(judgement)
-    return dict(sorted(show_numbers(figures).items()))
+            worst |= _list_figures(judgement)
+    return dict(sorted(show_numbers(worst).items()))
 
 
 def _name_figure(figure: str, target: str | None) -> str:
@@ -206,8 +211,18 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
     return dg.MetadataValue.table(records, schema=describe_frame(flat, name))
 
 
-def show_flags(frame: pd.DataFrame, name: str) -> dict[str, Any]:
+def view_table(figures: Mapping[str, Any], name: str) -> pd.DataFrame:
+    """Return the rows of a dossier's `figures` that are those of a frame of the library, as a table."""
+    rows = view_frame(figures, name)
+    columns = [column for column in rows[0] if column in COLUMNS[name] or column in LABELS] if rows else []
+    return pd.DataFrame(rows, columns=columns)
+
+
+def show_flags(figures: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Return the number of flags of a check, and the first `FLAGS_SHOWN` of each target and synthesis."""
+    frame = view_table(figures, name)
+    if frame.empty:
+        frame = pd.DataFrame(columns=["target", "synthesis", *COLUMNS[name]])
     first = frame.groupby(["target", "synthesis"], sort=False).head(FLAGS_SHOWN)
     return {name: show_table(first, name), f"{name}_flags": len(frame)}
 
@@ -294,6 +309,8 @@ def build_overlap_check(
     """Return the check that GT and SD share enough values; it fails unless exactly `clauses` are kept."""
     ordered = order_judgements(arrival.overlaps)
     kept = [judgement.outcome == "kept" for judgement in ordered]
+    rows = tabulate_key_overlap(arrival.key_overlap, len(arrival.records))
+    figures = {"table": [row.to_record() for row in rows]}
     return dg.AssetCheckResult(
         # Tables that break the contract are not compared: without judgements the check fails.
         passed=len(kept) == clauses and all(kept),
@@ -302,7 +319,7 @@ def build_overlap_check(
         description=" ".join(write_sentence(judgement, content) for judgement in ordered) or NOT_MEASURED,
         metadata={
             **(describe_worst(ordered[0], content) if ordered else {"outcome": "undetermined"}),
-            "values": show_table(arrival.key_overlap, "key_overlap"),
+            "values": show_table(view_table(figures, "key_overlap"), "key_overlap"),
         },
     )
 

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.long_table import FigureRow, list_rows
+from disclosure_pipeline.evaluation.long_table import FigureRow, tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.chance import difference_by_chance
@@ -150,7 +150,7 @@ def _find_mean_of_halves(halves: Sequence[Disclosure], figure: str, column: str 
 
 def _find_rows(measured: Disclosure, figure: str, column: str | None) -> list[FigureRow]:
     """Return the rows of a figure, of each file."""
-    rows = list_rows(FIGURES[figure], measured)
+    rows = tabulate_figures(measured, [FIGURES[figure]])
     return [row for row in rows if row.about == column and row.basis != "people" and not row.group]
 
 

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from disclosure_pipeline.evaluation.further_figures import FURTHER
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
     ANY_FILE,
@@ -196,8 +197,7 @@ def find_limits(clause: Clause, judgements: Sequence[Judgement]) -> list[float]:
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
     """Judge every clause. Only a finite figure within a finite bound is `kept`."""
-    rows = tabulate_figures(result)
-    judged = judge_rows(clauses, rows, len(result.N_s))
+    judged = judge_rows(clauses, tabulate_figures(result), len(result.N_s))
     return tuple(
         judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(judgement, result))
         for judgement in judged
@@ -304,14 +304,14 @@ def judge_key_overlap(
     clauses: Sequence[Clause], key_overlap: pd.DataFrame, files: int
 ) -> tuple[Judgement, ...]:
     """Judge the clauses on shared values of keys by their frame, of a candidate of so many files."""
-    judged = judge_rows(clauses, tabulate_key_overlap(key_overlap, files), files)
+    rows = tabulate_key_overlap(key_overlap, files)
     return tuple(
-        judgement if judgement.outcome == "kept" else replace(judgement, note=_advise(judgement, key_overlap))
-        for judgement in judged
+        judgement if judgement.outcome == "kept" else replace(judgement, note=_advise(judgement, rows))
+        for judgement in judge_rows(clauses, rows, files)
     )
 
 
-def _advise(judgement: Judgement, overlap: pd.DataFrame) -> str:
+def _advise(judgement: Judgement, rows: Sequence[FigureRow]) -> str:
     """Return what to do about a broken clause on shared values, of a key or of a target."""
     figure, name = judgement.clause.figure, judgement.column
     if figure == "whole_key_overlap":
@@ -321,8 +321,9 @@ def _advise(judgement: Judgement, overlap: pd.DataFrame) -> str:
         )
     if name is None:
         return "Some values of it could not be compared: compare how they are written in both tables"
-    of_SD = overlap.reindex(columns=["SD_in_GT"])[overlap.index.get_level_values(0) == name]
-    if (of_SD >= judgement.clause.bound).all(axis=None):
+    by_column = "" if judgement.clause.entry is None else judgement.clause.entry.by_column
+    of_SD = [row for row in rows if row.figure == by_column and row.about == name]
+    if all(row.value >= judgement.clause.bound for row in of_SD):
         return (
             f"The values of {quote_name(name)} are written alike, but those of many ground truth records are "
             "absent from the synthetic table, and risks read low because it says nothing about these: "
@@ -344,16 +345,13 @@ def _explain(judgement: Judgement, result: Disclosure) -> str:
             f"fewer people have {quote_name(judgement.column)} than may be reported on: join the level with "
             "another, or remove it from sensitive"
         )
+    by_column = FURTHER.get(entry.by_column)
+    rows = () if by_column is None else tabulate_figures(result, [by_column])
     if entry.name in OVERLAPS:
-        return _advise(judgement, result.frame(entry.place.frame))
-    if not entry.by_column:
+        return _advise(judgement, rows)
+    if by_column is None:
         return entry.meaning
-    names: dict[str, None] = {}
-    for measured in (result, *([result.stacked] if result.stacked is not None else [])):
-        apart = measured.frame("columns_apart")
-        if entry.by_column in apart.columns:
-            columns = apart[apart[entry.by_column] > judgement.clause.bound]
-            names |= dict.fromkeys(map(str, columns.index.get_level_values("column")))
+    names = dict.fromkeys(row.about for row in rows if row.value > judgement.clause.bound)
     return f"{entry.meaning}: {', '.join(map(quote_name, names))}"
 
 

@@ -12,6 +12,8 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
 from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.evaluation.further_figures import list_entries
+from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings, show_plots
 from disclosure_pipeline.orchestration.steps import VERDICT, StepFailedError, group_clauses
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
@@ -221,5 +223,5 @@ def test_a_figure_stands_beside_that_of_others_for_the_same_file() -> None:
     attribute.loc[of_work, "DiSCO"] = [30.0, 20.0]
     attribute.loc[of_work, "DiSCO_others"] = [5.0, 15.0]
     changed = replace(result, attribute=attribute)
-    shown = show_plots(changed, judge(gate.clauses(), changed), ["work"])
+    shown = show_plots(collect_figures(changed, 10, list_entries()), judge(gate.clauses(), changed), ["work"])
     assert (shown["DiSCO__work"].value, shown["DiSCO__work__others"].value) == (30.0, 5.0)

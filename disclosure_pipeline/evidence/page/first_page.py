@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from disclosure_pipeline.errors import choose_form, write_count
+from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
+from disclosure_pipeline.evaluation.further_figures import find_entry
 from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
-from disclosure_pipeline.evidence.dossier import FRAMES, describe_broken_clauses
+from disclosure_pipeline.evidence.dossier import describe_broken_clauses
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.charts import (
     Chart,
@@ -130,13 +132,13 @@ def label_columns(content: Content) -> Content:
         return {**row, **{name: (sets | labels).get(row[name], row[name]) for name in names if name in row}}
 
     def label_figure(row: Mapping[str, Any]) -> dict[str, Any]:
-        entry, about = FIGURES.get(row["figure"]), row["about"]
+        entry, about = find_entry(row["figure"]), row["about"]
         if entry is not None and entry.about in names:
             about = (sets | labels).get(about, about)
         labelled = {**row, "about": about, "where": name_quoted(row["where"], content)}
         if "group" in row:
-            column, level = row["group"]
-            labelled["group"] = [labels.get(column, column), level]
+            labelled["group"] = list(row["group"])
+            labelled["group"][::2] = [labels.get(column, column) for column in row["group"][::2]]
         return labelled
 
     def label_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -149,7 +151,7 @@ def label_columns(content: Content) -> Content:
                 labelled[name] = {labels.get(column, column): text for column, text in figure.items()}
             elif name == "table":
                 labelled[name] = list(map(label_figure, figure))
-            elif name in FRAMES:
+            elif name in COLUMNS:  # a frame that an earlier version stored
                 labelled[name] = list(map(label_row, figure))
         return labelled
 
@@ -447,9 +449,10 @@ def _describe_frames(content: Content) -> Iterator[str]:
             by_holdout = write_rounded(row.get("DiSCO_holdout"), FIGURES["DiSCO"].words, content)
             if frame == "attribute" and by_holdout == MISSING:
                 continue
-            within = content["figures"].get("within", {}).get(row.get("target"))
             written = {
-                name: value if name in LABELS else write_rounded(value, find_words(name, frame), content)
+                name: write_rounded(value, find_words(name, frame), content)
+                if not isinstance(value, str) and name not in LABELS
+                else value
                 for name, value in row.items()
             }
             by_weight = ""
@@ -465,5 +468,4 @@ def _describe_frames(content: Content) -> Iterator[str]:
                 by_weight=by_weight,
                 by_distance=by_distance,
                 by_holdout=by_holdout,
-                within=within,
             )

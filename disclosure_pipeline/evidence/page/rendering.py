@@ -198,11 +198,10 @@ def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any
     exact = [row for row in figures["table"] if tuple(row.get("group", ())) in declared]
     rows = [FigureRow.from_record(record | {"where": ""}) for record in exact]
     sizes = {row.place: int(row.value) for row in rows if row.figure == "records"}
-    pairs = [
-        (
-            row.value,
-            _round_of_group(row, sizes[row.place], rounding) if row.group else _round_figures(row, rounding),
-        )
+    rounded = [
+        _round_of_group(row, sizes.get(row.place, 0), rounding)
+        if row.group
+        else _round_figures(row, rounding)
         for row in rows
     ]
     return {
@@ -210,10 +209,11 @@ def _round_all(figures: Mapping[str, Any], rounding: _Rounding) -> dict[str, Any
         "N_d": round_records(figures["N_d"], rounding.smallest),
         # Without the rows of figures that are not public.
         "table": [
-            row.to_record() for value, row in pairs if math.isfinite(row.value) == math.isfinite(value)
+            public.to_record()
+            for row, public in zip(rows, rounded, strict=True)
+            if math.isfinite(row.value) == math.isfinite(public.value)
         ],
         PLACES: {name: place_rows(view_frame({"table": exact}, name), by) for name, by in _ORDERED.items()},
-        "one_way": [],
     }
 
 

@@ -245,7 +245,7 @@ def _name_group(row: Mapping[str, Any]) -> str:
 
 def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
     """Return the levels that dominate the disclosed records; None if no check flags one."""
-    rows = content["figures"]["one_way"]
+    rows = view_frame(content["figures"], "one_way")
     if not rows:
         return None
     return tabulate(
