@@ -167,14 +167,22 @@ def without_figures(counts: Any) -> Any:
 
 
 class DropsAKey(FramesInMemory):
+    """To it, all records have the same level of the last of several keys."""
+
     def leaves_out_each(self, _: CountRequest) -> bool:
         return False
 
     def find_cells(
         self, requests: Sequence[CountRequest], on_progress: OnProgress = ignore_progress
     ) -> CellParts:
-        fewer = [replace(request, keys=request.keys[:-1] or request.keys) for request in requests]
-        return super().find_cells(fewer, on_progress)
+        return super().find_cells([self._drop_key(request) for request in requests], on_progress)
+
+    def _drop_key(self, request: CountRequest) -> CountRequest:
+        *others, last = request.keys
+        if not others:
+            return request
+        tables = [replace(table, position=np.zeros_like(table.position)) for table in last.tables]
+        return replace(request, keys=[*others, replace(last, tables=tuple(tables))])
 
 
 class ShiftsAColumn(FramesInMemory):
