@@ -86,12 +86,12 @@ class PeopleRecords:
         return replace(self, columns={name: column.draw(order) for name, column in columns.items()})
 
     def weigh(
-        self, added: Contributions, figures: Iterable[str], members: Floats | float = 1.0
+        self, added: Contributions, figures: Iterable[str], members: IntArray | None = None
     ) -> dict[str, float]:
         """Return the figures of the people of all GT records, or of some `members`, by each basis."""
         weighted = dict[str, float]()
         for basis in self.bases:
-            weighted |= name_estimates(added.estimate(figures, self.weight * members), basis)
+            weighted |= name_estimates(added.estimate(figures, self.weight, members), basis)
         return weighted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -191,12 +192,12 @@ def _measure_groups(
     everybody = int(added.add("DiSCO").sum())
     of_people = [*GROUP_FIGURES, *(() if added.rows.band is None else BAND_FIGURES)]
     figures = [*of_people, *(["guessed_beyond"] if with_guesses else [])]
-    rows = []
-    for group in range(groups):
-        members = group_of_record == group
-        estimates = added.estimate(figures, members.astype(np.float64))
-        records, exposed = int(members.sum()), int(added.add("DiSCO")[members].sum())
-        row = _measure_exposure(records, exposed, everybody, len(members)) | name_estimates(estimates)
+    rows, in_order = [], np.argsort(group_of_record, kind="stable")
+    ends = np.searchsorted(group_of_record[in_order], np.arange(groups + 1))
+    for first, end in pairwise(ends.tolist()):
+        members = in_order[first:end]
+        estimates, exposed = added.estimate(figures, members=members), int(added.add("DiSCO")[members].sum())
+        row = _measure_exposure(len(members), exposed, everybody, len(in_order)) | name_estimates(estimates)
         row = {name: row[name] for name in (*list_figures(Subgroup), *list_figures(Bands)) if name in row}
         if weighted := people.weigh(added, of_people, members):
             row |= {"people": sum_exactly(people.weight[members]), **weighted}
@@ -457,11 +458,11 @@ def _measure_level(
     people = int(has_level.sum())
     if code is None or people < fewest:
         return {"records": math.nan}
-    weight = has_level.astype(np.float64)
-    estimates = added.estimate((*_DISCLOSED, *_NAMED), weight)
+    members = np.flatnonzero(has_level)
+    estimates = added.estimate((*_DISCLOSED, *_NAMED), members=members)
     of_level = {name: estimate.value for name, estimate in estimates.items()}
     of_level |= {f"{name}_beyond_se": estimates[f"{name}_beyond"].error for name in ("DiSCO", "named")}
-    of_level |= records.weigh(added, _WEIGHED, weight)
+    of_level |= records.weigh(added, _WEIGHED, members)
     by_SD, by_others = (LevelClaims.add_up(told, rows.t == code, rows.q) for told in tell_level(rows, code))
     right = compare_claims(by_SD, by_others, people, len(rows), comparisons)
     return {

@@ -440,16 +440,19 @@ class Contributions:
             self._guesses[figure] = Guess(*(np.where(rows.is_left, chances, 0.0) for chances in guess))
         return self._guesses[figure]
 
-    def estimate(self, figures: Iterable[str], weight: Floats | None = None) -> dict[str, Estimate]:
-        """Estimate figures of the people that the rows stand for.
+    def estimate(
+        self, figures: Iterable[str], weight: Floats | None = None, members: IntArray | None = None
+    ) -> dict[str, Estimate]:
+        """Estimate figures of the people that the rows, or some `members` of them, stand for.
 
         `weight`: the people of each row, 0 for those that are not asked about; by default 1. A figure that
         ends in `_beyond` is the difference between n records of SD and of the others. Guesses are made in the
         better of the two ways, on either side.
         """
-        w = np.ones(len(self.rows)) if weight is None else weight
-        asked = np.flatnonzero(w)
-        return {name: self._estimate(name, asked, w[asked]) for name in figures}
+        asked = np.arange(len(self.rows)) if members is None else members
+        w = np.ones(len(asked)) if weight is None else weight[asked]
+        asked, w = asked[w != 0], w[w != 0]
+        return {name: self._estimate(name, asked, w) for name in figures}
 
     def _estimate(self, name: str, asked: IntArray, w: Floats) -> Estimate:
         figure, part = _split(name)
@@ -464,8 +467,8 @@ class Contributions:
             return max(_estimate_share(chances, w) for chances in ways)
         if part != "_beyond":
             return _estimate_share(self.add(name)[asked], w)
-        added = self.add(f"{figure}_at_n") - self.add(f"{figure}_others")
-        return _estimate_difference(added[asked], self.rows.q[asked], w)
+        added = self.add(f"{figure}_at_n")[asked] - self.add(f"{figure}_others")[asked]
+        return _estimate_difference(added, self.rows.q[asked], w)
 
     def _compare_guesses(self, figure: str, asked: IntArray, w: Floats) -> Estimate:
         """Estimate how much more guesses are right from n records of SD than from the others.
