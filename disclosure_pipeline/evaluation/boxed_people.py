@@ -59,6 +59,12 @@ class BoxedTables:
         return average_records_per_unit(self.unit)
 
     @cached_property
+    def records_by_unit(self) -> tuple[IntArray, IntArray]:
+        """GT's records in the order of their units, and these units."""
+        order = np.argsort(self.unit, kind="stable")
+        return order, self.unit[order]
+
+    @cached_property
     def halves(self) -> list[Block]:
         """The columns in two blocks, to look for people in all but one."""
         return split_columns(self.columns, 2)
@@ -98,11 +104,10 @@ class BoxedPeople:
     @cached_property
     def own(self) -> tuple[IntArray, IntArray]:
         """Pairs of a person, by position, and a record of the person's unit."""
-        unit = self.tables.unit
-        order = np.argsort(unit, kind="stable")
-        in_order = unit[order]
-        first = np.searchsorted(in_order, unit[self.people])
-        records = np.searchsorted(in_order, unit[self.people], side="right") - first
+        order, in_order = self.tables.records_by_unit
+        units = self.tables.unit[self.people]
+        first = np.searchsorted(in_order, units)
+        records = np.searchsorted(in_order, units, side="right") - first
         return np.repeat(np.arange(len(self.people)), records), order[
             np.repeat(first, records) + aranges(records)
         ]

@@ -426,7 +426,7 @@ def test_of_many_flags_those_of_the_most_people_are_shown_and_none_is_lost(home:
     home.run_ground_truth()
     ran = home.run_gate(COPY)
     [metadata] = metadata_of(ran, "attribute_risk")
-    recorded = home.dossier(COPY)["figures"]["two_way"]
+    recorded = view_frame(home.dossier(COPY)["figures"], "two_way")
     of_work = [flag for flag in recorded if flag["target"] == "work" and flag["key"] == "age"]
     shown = [row for row in rows(metadata["two_way"]) if row["target"] == "work"]
     assert len(of_work) == 60

@@ -47,7 +47,8 @@ def test_no_name_of_a_check_is_cut(pages: Pages, asset: str) -> None:
 
 def test_no_policy_gives_a_name_that_would_be_cut(pages: Pages) -> None:
     """Every figure that a gate bounds has a check whose name fits where the demo's names stand."""
-    names = sorted({name_check(Clause(name, "at_most", 1)) for name in FIGURES}, key=len)
+    bounded = [name for name, entry in FIGURES.items() if not entry.is_only_shown]
+    names = sorted({name_check(Clause(name, "at_most", 1)) for name in bounded}, key=len)
     assert len(names) > 20
     pages.show("/assets/survey/identity_risk?view=checks", ["Latest execution", "found_repU"])
     assert pages.find_too_long("found_repU", names) == []

@@ -114,20 +114,20 @@ class BoxCounter:
             if len(free) < len(missing) and pair not in own.values():
                 free.add(self._place_of.pop(pair))
         for pair, place in zip(missing, sorted(free), strict=False):
-            self._kept[place] = self._find_bits(*pair)
+            self._find_bits(*pair, self._kept[place])
             self._place_of[pair] = place
         return {pair: self._place_of[same] for pair, same in own.items()}
 
-    def _find_bits(self, k: int, place: int) -> Bits:
-        """Return which records are near each person in a column."""
+    def _find_bits(self, k: int, place: int, bits: Bits) -> None:
+        """Write which records are near each person in a column."""
         column, (low, high) = self.boxes.columns[k], self.boxes.windows[k][place]
         above = high.astype(np.int64) + 1
         borders = np.union1d(low, above)
         part = np.searchsorted(borders, np.arange(column.size), side="right")[column.codes[self.table]]
         below = _mark_bits(part, len(borders) + 1)
         np.bitwise_or.accumulate(below, axis=0, out=below)  # a row has the records below a border
-        bits: Bits = below[np.searchsorted(borders, above)] ^ below[np.searchsorted(borders, low)]
-        return bits
+        below_both = below[np.searchsorted(borders, above)], below[np.searchsorted(borders, low)]
+        np.bitwise_xor(*below_both, out=bits)
 
 
 def _count_same(before: Sequence[int], after: Sequence[int]) -> int:
