@@ -23,6 +23,7 @@ from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.relational.opened_database import DatabaseEngine
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.errors import StoreError
+from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.record_hashes import values_sha256
@@ -37,7 +38,11 @@ def compared(actual: dict[str, Any]) -> dict[str, Any]:
     actual["frames"] = {name: text for name, text in actual["frames"].items() if "control" not in name}
     actual["ground truth"] = replace(actual["ground truth"], sha256="")
     dossier.pop("measured")
-    dossier["figures"] = {name: of for name, of in dossier["figures"].items() if "control" not in name}
+    dossier["figures"]["table"] = [
+        row
+        for row in dossier["figures"]["table"]
+        if FIGURES[row["figure"]].place.frame not in {"control_identity", "control_attribute"}
+    ]
     controls = [clause for clause in dossier["clauses"] if clause["figure"] == "controls"]
     assert controls and all(clause["outcome"] == "kept" for clause in controls)
     for clause in controls:
