@@ -346,12 +346,12 @@ def measure(
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
+    people = people or read_records(opened, plan, on_progress, [column.name for column in coded])
     if whole is None:
         [counted] = count_tables(opened, [request], on_progress)
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
-    people = people or read_records(opened, plan, on_progress, [column.name for column in coded])
     others, frames = measure_people(people, counts, plan)
     if people and plan.individual and plan.is_of_sample and opened.frames is not None:
         frames["individual"] = _find_individual_risk(people, plan).set_axis(opened.frames[0].index)

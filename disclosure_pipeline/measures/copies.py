@@ -330,7 +330,7 @@ class Combinations:
 
     def count_hits(self, s: IntArray) -> HitCounts:
         """Count the SD records that hit exactly one unit."""
-        pairs, triples = (self._count(self.d, self.units == n) / n for n in (_PAIR, _TRIPLE))
+        pairs, triples = (_divide(self._count(self.d, self.units == n), n) for n in (_PAIR, _TRIPLE))
         return HitCounts(self._count(s, self.units == 1), pairs, triples)
 
     def count_people(self, s: IntArray) -> PeopleCounts:
@@ -345,6 +345,11 @@ class Combinations:
 
     def _count(self, records: IntArray, where: Mask) -> int:
         return int((records * where * self.keys).sum())
+
+
+def _divide(records: int, units: int) -> float:
+    """Return the records a unit; an integer wherever all have as many."""
+    return records // units if records % units == 0 else records / units
 
 
 ENOUGH_RECORDS = 20_000
