@@ -101,7 +101,7 @@ def find_in_groups(tables: BoxedTables, people: IntArray, fewest: int) -> list[G
 
 @dataclass(frozen=True)
 class _NearPeople:
-    """How many other people (`others`) and SD records are near each of the people, at a tolerance's place.
+    """The numbers of other people (`others`) and SD records near each person, at a tolerance's place.
 
     number: the most identifying number; matching: the other people who are near in all columns but it, and
     within the largest tolerance in it.
@@ -265,8 +265,7 @@ def _find_worst(
         members = _Members.find(boxed, [pairs.groups[group] for group in both])
         for of_place in places:
             candidates.append((compare(*members.count(of_place)), of_place, members))
-    candidates.sort(key=lambda one: one[1].place)
-    candidates.sort(key=lambda one: one[0].rank(), reverse=True)
+    candidates.sort(key=lambda one: (one[0].rank(), -one[1].place), reverse=True)
     worst: GroupFound | None = None
     for highest, of_place, members in candidates:
         if worst and worst.figures.rank() >= highest.rank():

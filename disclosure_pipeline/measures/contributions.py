@@ -365,12 +365,11 @@ def tell_level(r: Rows, level: int) -> tuple[Floats, Floats]:
 
     Exclusions make no difference: an intruder does not know them.
     """
-    d, s = (r.f.per_key(np.where(r.f.t == level, counts, 0))[r.q] for counts in (r.f.d, r.f.s))
-    others = r.d_q - r.own_q
+    d, s = (r.sum_by_q(np.where(r.f.t == level, counts, 0)) for counts in (r.f.d, r.f.s))
     own = r._count_own(r.q, (r.t == level).astype(np.int64))
     return (
-        r.none_of_synthetic(r.s_q - s) - r.none_of_synthetic(r.s_q),
-        r.none_of_others(others - (d - own)) - r.none_of_others(others),
+        r.none_of_synthetic(r.s_q - s) - r.none_of_own_key_in_synthetic,
+        r.none_of_others(r.d_q - r.own_q - (d - own)) - r.none_of_own_key_in_others,
     )
 
 

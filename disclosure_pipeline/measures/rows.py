@@ -1,7 +1,8 @@
-"""GT records, one a row, with what is known of the cell and the person of each."""
+"""Records, one a row, with what is known of the cell and the person of each."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -16,7 +17,7 @@ from disclosure_pipeline.measures.samples import Sizes
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """GT records, one a row.
+    """GT records, one a row; or, where nobody has two, cells, of which all records add the same.
 
     cell: the position of each row's cell (q, t) in `f`, the table before the exclusions.
     unit: the number of the person whose each record is; None if nobody has two.
@@ -170,20 +171,18 @@ class Rows:
 
     def none_of_others(self, records: IntArray) -> Floats:
         """Return P0 of a number of records for each row."""
-        if self.unit is None:
-            return self.sizes[0][0].p0(np.maximum(records, 0))
-        chances = np.empty(len(self))
-        for sizes, at in self.sizes:
-            chances[at] = sizes.p0(np.maximum(records[at], 0))
-        return chances
+        return self._find_chances(Sizes.p0, np.maximum(records, 0))
 
     def none_of_synthetic(self, records: IntArray) -> Floats:
         """Return Q0 of a number of records for each row."""
-        if self.unit is None:
-            return self.sizes[0][0].q0(records)
+        return self._find_chances(Sizes.q0, records)
+
+    def _find_chances(self, find: Callable[[Sizes, IntArray], Floats], records: IntArray) -> Floats:
+        if self.unit is None:  # all have the same sizes
+            return find(self.sizes[0][0], records)
         chances = np.empty(len(self))
         for sizes, at in self.sizes:
-            chances[at] = sizes.q0(records[at])
+            chances[at] = find(sizes, records[at])
         return chances
 
     def own_records(self, counted: Mask | None = None, *, by_key: bool = True) -> OwnRecords:
