@@ -29,7 +29,7 @@ from disclosure_pipeline.evaluation.counts import (
     plan_measures,
     require_targets,
 )
-from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap
+from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap, compare_records
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
@@ -346,13 +346,14 @@ def measure(
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
-    people = people or read_records(opened, plan, on_progress, [column.name for column in coded])
+    if plan.needs_records and people is None:
+        people = read_records(opened, plan, on_progress, [column.name for column in coded])
     if whole is None:
         [counted] = count_tables(opened, [request], on_progress)
     else:
         records, [counted] = count_record_sets(opened, coded, plan.targets, on_progress, [request])
     counts = build_counts(opened, request, counted, coded)
-    others, frames = measure_people(people, counts, plan)
+    others, frames = measure_people(people, counts, plan) if people else (compare_records(counts), {})
     if people and plan.individual and plan.is_of_sample and opened.frames is not None:
         frames["individual"] = _find_individual_risk(people, plan).set_axis(opened.frames[0].index)
     result = replace(build_disclosure(counts, plan, others), **frames)

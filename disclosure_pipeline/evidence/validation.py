@@ -136,10 +136,9 @@ def validating(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Iterato
 
     `figures` are those of a dossier. It raises UndeterminedError where there are no results.
     """
-    bounded = {clause.figure for clause in clauses}
     question = {
         "clauses": [clause.to_row() for clause in clauses],
-        "table": [row for row in figures["table"] if row["figure"] in bounded],
+        "table": figures["table"],
         "files": len(figures["N_s"]),
     }
     with _validator.asking(question) as wait:
@@ -155,7 +154,8 @@ def validating(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Iterato
 
 def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     clauses = [Clause.from_row(row) for row in question["clauses"]]
-    rows = [FigureRow.from_record(record) for record in question["table"]]
+    bounded = {clause.figure for clause in clauses}
+    rows = [FigureRow.from_record(record) for record in question["table"] if record["figure"] in bounded]
     return asdict(validate(clauses, rows, question["files"]))
 
 
