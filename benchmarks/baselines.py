@@ -19,11 +19,11 @@ from unittest.mock import patch
 from data import KEY_SETS, TARGETS, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.additive import Sums
 from disclosure_pipeline.measures.baselines import BaselineCounts, Baselines
 from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.exact import Grouped
 from disclosure_pipeline.measures.guesses import GuessCounts
+from disclosure_pipeline.measures.totals import Sums
 
 RECORDS = (1_000_000, 10_000_000)
 REPEATS = 3

@@ -109,8 +109,7 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
     """Yield a row for every figure, with its location, value, unit and meaning."""
     from disclosure_pipeline.evaluation.frame_columns import COLUMNS
-    from disclosure_pipeline.evaluation.further_figures import list_entries
-    from disclosure_pipeline.evaluation.long_table import view_frame
+    from disclosure_pipeline.evaluation.long_table import list_entries, view_frame
     from disclosure_pipeline.evidence.dossier import collect_figures
     from disclosure_pipeline.evidence.page.rendering import SMALLEST_COUNT
     from disclosure_pipeline.measures.copies import ALL_COLUMNS

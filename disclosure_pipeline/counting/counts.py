@@ -9,7 +9,6 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.additive import Sums, count_figures
 from disclosure_pipeline.measures.band_counts import BandCounts, band_counts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts
@@ -32,9 +31,11 @@ from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
     CellTotals,
     DisclosureTables,
+    Sums,
     Totals,
     Uniques,
     cell_totals,
+    count_figures,
     disclosure_tables,
     share_of_levels,
     totals_of_tables,

@@ -24,9 +24,8 @@ from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude, find_excluded
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.found import USUAL_BOUNDS
-from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys, frequency_tables
+from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, Rows, combine_keys, frequency_tables
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared
-from disclosure_pipeline.measures.rows import Rows
 from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights

@@ -24,7 +24,6 @@ from disclosure_pipeline.evaluation.resemblance import (
     whole_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.additive import measure_figures
 from disclosure_pipeline.measures.attribute import Identity, attribute, identity
 from disclosure_pipeline.measures.band_counts import BandCounts
 from disclosure_pipeline.measures.band_places import Band
@@ -40,7 +39,7 @@ from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared, Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, TogetherTargetCounts, together
-from disclosure_pipeline.measures.totals import APART_SCALE
+from disclosure_pipeline.measures.totals import APART_SCALE, measure_figures
 from disclosure_pipeline.tables.levels import CodedColumn
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]

@@ -18,10 +18,9 @@ import pandas as pd
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import find_words, list_names_and_rows
-from disclosure_pipeline.evaluation.further_figures import find_entry, list_entries
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
 from disclosure_pipeline.measures.catalogue import FIGURES
-from disclosure_pipeline.measures.entry import GROUPS, Figure, Place
+from disclosure_pipeline.measures.entry import GROUPS, About, Figure, Place
 from disclosure_pipeline.measures.words import COUNT, RECORDS, SYNTHETIC, Basis, Words
 
 if TYPE_CHECKING:
@@ -429,3 +428,34 @@ def _count_failed_controls(result: Disclosure) -> Iterator[FigureRow]:
         is_measured = is_complete and not any(math.isnan(deviation) for deviation, _ in deviations)
         failed = sum(deviation > largest for deviation, largest in deviations)
         yield FigureRow("controls", None, int(synthesis), value=float(failed) if is_measured else math.nan)
+
+
+def _list_further() -> Iterator[Figure]:
+    """Yield the columns of the frames that no figure has, under names such as attribute.Dsyn."""
+    abouts: dict[str, About] = {}
+    taken: dict[str, set[str]] = {}
+    for entry in FIGURES.values():
+        for place in (entry.place, entry.weighed or entry.place):
+            for frame in (place.frame, *(entry.also if place is entry.place else ())):
+                if not place.about or frame in entry.also:
+                    abouts.setdefault(frame, entry.about)
+                taken.setdefault(frame, set()).update(place.columns.values())
+    for frame, about in abouts.items():
+        named = {*taken[frame], *GROUPS.get(frame, ()), "within"}
+        for column, words in COLUMNS[frame].items():
+            if column not in named:
+                yield Figure(f"{frame}.{column}", words, Place(frame, column), about=about)
+
+
+FURTHER: Mapping[str, Figure] = {entry.name: entry for entry in _list_further()}
+"""The figures that stand in the library's frames alone: neither bounded, shown nor published."""
+
+
+def list_entries() -> list[Figure]:
+    """Return the entries of all columns of all frames."""
+    return [*FIGURES.values(), *FURTHER.values()]
+
+
+def find_entry(name: str) -> Figure | None:
+    """Return the entry of a figure of the long table; None if this version has none."""
+    return FIGURES.get(name) or FURTHER.get(name)

@@ -44,8 +44,7 @@ from disclosure_pipeline.measures.contributions import (
 )
 from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
-from disclosure_pipeline.measures.frequency import Keys
-from disclosure_pipeline.measures.rows import Rows
+from disclosure_pipeline.measures.frequency import Keys, Rows
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.survey import (
     HouseholdRisk,
@@ -61,16 +60,14 @@ _OF_ATTRIBUTION = ("CAPd", "DCAP")
 
 
 def measure_people(
-    people: PeopleRecords | None, counts: Counts, plan: MeasuringPlan
+    people: PeopleRecords, counts: Counts, plan: MeasuringPlan
 ) -> tuple[BesideOthers, dict[str, Any]]:
     """Return the figures beside those of other people, and frames that need each record's unit or weight.
 
     Other people's records are those of other units. If nobody has two, these are all other records, and the
-    figures follow from what an engine counted; `people` are None if that is all that the plan needs.
+    figures follow from what an engine counted.
     """
     by_record = compare_records(counts)
-    if people is None:
-        return by_record, {}
     request, is_by_unit = build_request(plan, people.columns), people.records_per_unit > 1
     baselines, bands, certain, of_population, weighted_bands = (dict[Any, Any]() for _ in range(5))
     together = dict[Any, TogetherTargetCounts]()

@@ -23,7 +23,7 @@ from disclosure_pipeline.evaluation.counts import (
     MeasuringPlan,
     build_request,
 )
-from disclosure_pipeline.evaluation.figures import build_disclosure
+from disclosure_pipeline.evaluation.figures import build_disclosure, compare_records
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.people import measure_people
 from disclosure_pipeline.evaluation.record_sets import (
@@ -134,13 +134,13 @@ def measure_together(
             records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
             bands=tuple(target.band for target in request.targets),
         )
-        people = units and replace(
-            units,
-            columns={
+        others = compare_records(counts_with_columns)
+        if units:
+            of_tables = {
                 name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
-            },
-        )
-        others, _ = measure_people(people, counts_with_columns, release_plan)
+            }
+            people = replace(units, columns=of_tables)
+            others, _ = measure_people(people, counts_with_columns, release_plan)
         result = build_disclosure(counts_with_columns, release_plan, others)
         frames[number] = result.together
         repU_any[number] = result.together_identity["repU_any"].item()

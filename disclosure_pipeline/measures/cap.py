@@ -22,7 +22,7 @@ from disclosure_pipeline.measures.exact import (
     sum_quotients,
     total,
 )
-from disclosure_pipeline.measures.rows import Rows
+from disclosure_pipeline.measures.frequency import Rows
 from disclosure_pipeline.measures.totals import CellTotals, Totals
 from disclosure_pipeline.measures.words import (
     BAILLARGEON,

@@ -56,8 +56,14 @@ from disclosure_pipeline.measures.drawn_guesses import (
     draw_of_synthetic,
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, divide, sum_by_position, sum_exactly
-from disclosure_pipeline.measures.frequency import FrequencyTable, aranges, first_of_run, run_lengths
-from disclosure_pipeline.measures.rows import OwnRecords, Rows
+from disclosure_pipeline.measures.frequency import (
+    FrequencyTable,
+    OwnRecords,
+    Rows,
+    aranges,
+    first_of_run,
+    run_lengths,
+)
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
     Sizes,

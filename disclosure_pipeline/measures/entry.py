@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from disclosure_pipeline.measures.exact import Floats, Mask
-from disclosure_pipeline.measures.rows import Rows
+from disclosure_pipeline.measures.frequency import Rows
 from disclosure_pipeline.measures.words import BY_SYNTHETIC, Basis, Words, standard_error_of
 
 Question = Literal["copied", "found", "learned", "trusted"]

@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.evaluation import (
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.store import list_published
-from disclosure_pipeline.evaluation.further_figures import list_entries
+from disclosure_pipeline.evaluation.long_table import list_entries
 from disclosure_pipeline.evidence.dossier import (
     collect_figures,
     describe_broken_clauses,

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 import pandas as pd
 
-from disclosure_pipeline.evaluation.further_figures import FURTHER
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
     ANY_FILE,
+    FURTHER,
     NUMBERS,
     OVER_RELEASES,
     WITH_RELEASES,

@@ -21,7 +21,7 @@ from support.surveys import TARGETS, survey
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.counting.memory import engine as memory
-from disclosure_pipeline.counting.memory import partial_records, radix, whole_records
+from disclosure_pipeline.counting.memory import partial_records, radix
 from disclosure_pipeline.counting.memory.box_sets import BoxCounter, BoxSet
 from disclosure_pipeline.counting.memory.boxes import BoxColumn, Boxes
 from disclosure_pipeline.counting.memory.radix import Limits
@@ -87,7 +87,7 @@ def test_columns_however_they_are_stored(monkeypatch: pytest.MonkeyPatch, kind: 
     assert_same(dp.disclosure(gt, sd, ["age"], "income"), plain)
 
 
-@pytest.mark.parametrize("largest", [whole_records.LARGEST, 1 << 20])
+@pytest.mark.parametrize("largest", [partial_records.LARGEST, 1 << 20])
 @pytest.mark.parametrize("part", [7, 1 << 20])
 @given(
     st.lists(st.integers(1, 40), min_size=2, max_size=6),
@@ -226,6 +226,7 @@ def test_records_in_boxes_are_counted_as_without_loops(monkeypatch: pytest.Monke
     without = [BoxCounter(boxes, table) for table in (0, 1)]
     expected = [(counter.count(sets, 100), counter.find_shown(sets)) for counter in without]
     monkeypatch.setitem(sys.modules, loops.__name__, loops)
+    monkeypatch.setattr("disclosure_pipeline.counting.memory.box_sets._MANY_WORDS", 1)
     counters = [BoxCounter(boxes, table) for table in (0, 1)]
     actual = [(counter.count(sets, 100), counter.find_shown(sets)) for counter in counters]
     np.testing.assert_equal(actual, expected)

@@ -30,8 +30,7 @@ from disclosure_pipeline.evaluation.long_table import LARGEST_DEVIATION
 from disclosure_pipeline.measures.cap import CAP, cap_measures
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import Grouped, IntArray
-from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
-from disclosure_pipeline.measures.rows import Rows
+from disclosure_pipeline.measures.frequency import Rows, combine_keys, frequency_tables
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import decide, judge
@@ -246,7 +245,7 @@ def test_baselines_that_are_wrong_are_missed_by_the_halves(
     def of_nobody(rows: Rows, *_: Any) -> IntArray:
         return np.zeros_like(rows.cell)
 
-    monkeypatch.setattr("disclosure_pipeline.measures.rows.Rows._count_own", of_nobody)
+    monkeypatch.setattr("disclosure_pipeline.measures.frequency.Rows._count_own", of_nobody)
     _, controls_missed = verdict(gate, tables)
     assert "half_deviation" in controls_missed
 

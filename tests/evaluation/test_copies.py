@@ -20,7 +20,7 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, select_copies
-from disclosure_pipeline.counting.memory import engine, partial_records, whole_records
+from disclosure_pipeline.counting.memory import engine, partial_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import link_tables, read_shared_columns
@@ -164,7 +164,7 @@ def test_without_a_column_the_counts_are_those_of_the_others(
 ) -> None:
     """However the records are cut, and counted by tables or sorted; levels of very different frequency."""
     monkeypatch.setattr(partial_records, "_AT_A_TIME", at_a_time)
-    monkeypatch.setattr(whole_records, "_CELLS", cells)
+    monkeypatch.setattr(partial_records, "_CELLS", cells)
     rng = np.random.default_rng(levels)
     gt, *syntheses = (
         pd.DataFrame(
@@ -189,7 +189,7 @@ def test_without_a_column_the_counts_are_those_of_the_others(
     # Numbers of records that fit no code or no float beside it.
     for name, limit in (("_BITS", 20), ("_EXACT", 4)):
         with monkeypatch.context() as patch:
-            patch.setattr(whole_records, name, limit)
+            patch.setattr(partial_records, name, limit)
             assert_same_counts(count(columns, without_each=True), counts)
     # More combinations than a code has: those that occur are numbered.
     monkeypatch.setattr(partial_records, "LARGEST", 1 << 12)

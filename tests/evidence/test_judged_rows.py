@@ -15,12 +15,12 @@ from support import gates
 from support.paths import PACKAGE
 
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.further_figures import list_entries
 from disclosure_pipeline.evaluation.long_table import (
     ALL_FILES,
     ANY_FILE,
     WITH_RELEASES,
     FigureRow,
+    list_entries,
     view_frame,
 )
 from disclosure_pipeline.evaluation.result import Disclosure

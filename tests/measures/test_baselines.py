@@ -14,7 +14,6 @@ from reference import baselines as reference
 from reference.cap import Record
 from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
 
-from disclosure_pipeline.measures.additive import Sums, count_figures, measure_figures
 from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts, baselines
 from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
@@ -25,8 +24,11 @@ from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.samples import Sizes, chance_of_none_drawn
 from disclosure_pipeline.measures.totals import (
     APART_SCALE,
+    Sums,
+    count_figures,
     count_hits_apart,
     disclosure_tables,
+    measure_figures,
     share_of_levels,
 )
 

@@ -14,12 +14,12 @@ from support.sampling import on_some_days, some_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import UnitWarning
-from disclosure_pipeline.measures.additive import count_figures, measure_figures
 from disclosure_pipeline.measures.baselines import baseline_counts, baselines
 from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.measures.totals import count_figures, measure_figures
 
 SAMPLES = 40
 RECORDS = 2_000

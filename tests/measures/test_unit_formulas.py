@@ -20,9 +20,8 @@ from disclosure_pipeline.measures.copies import (
     unique_hits,
 )
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import combine_keys, find_lone_combinations
+from disclosure_pipeline.measures.frequency import Rows, combine_keys, find_lone_combinations
 from disclosure_pipeline.measures.people import people_copied
-from disclosure_pipeline.measures.rows import Rows
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import household_risk
 

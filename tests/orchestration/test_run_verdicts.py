@@ -12,7 +12,7 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
 from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import evaluation
-from disclosure_pipeline.evaluation.further_figures import list_entries
+from disclosure_pipeline.evaluation.long_table import list_entries
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings, show_plots
 from disclosure_pipeline.orchestration.steps import VERDICT, StepFailedError, group_clauses

@@ -25,6 +25,7 @@ MOST_RECORDS = 1 << 17
 _BITS = 64
 _PEOPLE_AT_A_TIME = 32  # their bits fit the cache
 _MOST_KEPT = 1 << 28  # bytes
+_MANY_WORDS = 1 << 9  # of a row of bits, which the compiled loops read
 _ONES_OF_TWO_BYTES = np.array([bin(i).count("1") for i in range(1 << 16)], dtype=np.uint8)
 
 
@@ -89,7 +90,8 @@ class BoxCounter:
         places = [[place_of[pair] for pair in one] for one in sets]
         joined_before = [0] + [_count_same(before[:-1], one[:-1]) for before, one in pairwise(places)]
         loops = sys.modules.get(f"{__package__}.loops")
-        if loops:  # a large table was counted by them: to import them takes longer than this
+        # Where a large table was counted by them: to import them takes longer than this.
+        if loops and self._kept.shape[2] >= _MANY_WORDS:
             lengths = np.array([len(one) for one in places])
             padded = np.array([one + [0] * (lengths.max() - len(one)) for one in places])
             loops.count_in_sets(self._kept, padded, lengths, np.array(joined_before), results)

@@ -10,8 +10,7 @@ from typing import Any
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
-from disclosure_pipeline.evaluation.further_figures import find_entry
-from disclosure_pipeline.evaluation.long_table import view_frame
+from disclosure_pipeline.evaluation.long_table import find_entry, view_frame
 from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.dossier import describe_broken_clauses
