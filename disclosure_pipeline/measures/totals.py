@@ -284,23 +284,23 @@ def count_figures(
     `left`, `left_s`: the GT and SD records that the exclusions leave in each cell; None if nothing is
     excluded.
     """
-    d, s = f.d if left is None else left, f.s if left_s is None else left_s
-    of_GT, of_SD = (Rows(f, np.flatnonzero(records), d_left=left, s_left=left_s) for records in (d, s))
-    return tuple(
-        _add_up(figure, of_SD, s) if figure.basis == SYNTHETIC else _add_up(figure, of_GT, d)
-        for figure in figures
-    )
+    sides = dict[bool, tuple[Rows, IntArray]]()
+    for is_of_SD, records in enumerate((f.d if left is None else left, f.s if left_s is None else left_s)):
+        rows = Rows(f, np.flatnonzero(records), d_left=left, s_left=left_s)
+        sides[bool(is_of_SD)] = rows, records[rows.cell]
+    return tuple(_add_up(figure, *sides[figure.basis == SYNTHETIC]) for figure in figures)
 
 
 def _add_up(figure: Figure, rows: Rows, records: IntArray) -> Sums:
+    """Add up a figure of rows that are cells of so many `records`."""
     assert figure.adds is not None
-    f, counted = rows.f, (records * rows.f.n)[rows.cell]
+    f, counted = rows.f, records if isinstance(rows.f.n, int) else records * rows.f.n[rows.cell]
     value = _sum_exactly(figure.adds(rows), counted)
     if figure.compared is None:
         return Sums(value)
     at_n, others = figure.compared.at_n(rows), figure.compared.others(rows)
     added = np.zeros(len(f.q), dtype=np.int64)
-    added[rows.cell] = records[rows.cell] * (to_integer_chances(at_n) - to_integer_chances(others))
+    added[rows.cell] = records * (to_integer_chances(at_n) - to_integer_chances(others))
     squares = sum_of_squares(f.sum_by_q(added), f.alike)
     return Sums(value, _sum_exactly(at_n, counted), _sum_exactly(others, counted), squares)
 
@@ -309,9 +309,12 @@ def _sum_exactly(x: Floats | Mask, counted: IntArray) -> int:
     """Return the sum of what records add, in units of 2^-52, which is the same in any order."""
     if x.dtype == np.bool_:
         return int(counted[x].sum()) * _ONE
-    high = np.floor(x * _HALF)
-    low = np.rint((x * _HALF - high) * _HALF)
-    return int((high.astype(np.int64) * counted).sum()) * _HALF + int((low.astype(np.int64) * counted).sum())
+    low = x * _HALF
+    high = np.floor(low)
+    low -= high
+    low *= _HALF
+    whole, rest = (int(np.dot(part.astype(np.int64), counted)) for part in (high, np.rint(low)))
+    return whole * _HALF + rest
 
 
 def measure_figures(

@@ -127,21 +127,29 @@ def test_loops_count_records_without_a_column_as_sorting_does(
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 1), st.integers(0, 15)), min_size=1, max_size=400),
     st.sampled_from([(1 << 14, 1 << 20), (3, 1 << 20), (1 << 14, 40)]),
+    st.booleans(),
 )
 def test_classes_and_single_keys_are_all_keys(
-    records: list[tuple[int, int, int]], room: tuple[int, int]
+    records: list[tuple[int, int, int]], room: tuple[int, int], with_small: bool
 ) -> None:
     """However many find room in classes: as many keys look alike, with as many cells of each level."""
     packed = np.array(sorted(q << 5 | table << 4 | t for q, table, t in records), dtype=np.uint64)
     space = scanning.Room.of(len(packed))
-    keys = loops.find_keys(packed, KEY_BIT, 1, space.begins, space.ends, np.zeros(2, dtype=np.int64))
+    loops.find_keys(packed, KEY_BIT, space.keys)
     classes, single = scanning._make_classes(*room, np.uint32), space.single
-    of_scan = (np.uint64(0), np.uint64(15), 16, np.uint64(15), 10**9, 2.0)
-    begins, ends, table_bit = space.begins[:keys], space.ends[:keys], KEY_BIT - np.uint64(1)
-    loops.add_keys(packed, begins, ends, table_bit, *of_scan, classes, single, space.large)
+    scan = scanning.Scan(0, 16, 15, 10**9, 2.0)
+    field, small = scan.field(int(KEY_BIT) - 1), [np.zeros((n + 1) * 16**n, np.uint32) for n in (1, 2, 3)]
+    *few, more = (row[:used] for row, used in zip(space.keys.begins, space.keys.used, strict=True))
+    loops.add_keys(packed, more, space.keys.ends, field, 10**9, 2.0, classes, single, space.large)
+    for size, (begins, counts) in enumerate(zip(few, small, strict=True), start=1):
+        if with_small:
+            loops.count_small(packed, begins, size, field, counts)
+        else:
+            loops.add_keys(packed, begins, begins + size, field, 10**9, 2.0, classes, single, space.large)
 
-    _, t_of_class, d, s, n, alike = scanning._merge([classes], 16)
-    assert len(alike) == classes.used[0]
+    _check_keys(space.keys, [(q, table) for q, table, _ in records])
+    _, t_of_class, d, s, n, alike = scanning._merge([scanning.Counting(classes, small)], scan)
+    assert len(alike) >= classes.used[0]
     assert int(d @ n + s @ n) + int(
         single.d[: single.used[1]].sum() + single.s[: single.used[1]].sum()
     ) == len(records)
@@ -162,6 +170,17 @@ def test_classes_and_single_keys_are_all_keys(
         assert sorted(alike.tolist()) == sorted(looks.values())
 
 
+def _check_keys(keys: loops.Keys, records: list[tuple[int, int]]) -> None:
+    """As many key combinations have d and s records, and those with one GT record are listed."""
+    of_GT, of_SD = (Counter(q for q, table in records if table == one) for one in (0, 1))
+    (d, s), n = scanning.list_combinations(keys.looks, [keys.large[: keys.listed[0]]])
+    counted = Counter[tuple[int, int]]()
+    for cell, number in zip(zip(d.tolist(), s.tolist(), strict=True), n.tolist(), strict=True):
+        counted[cell] += number
+    assert counted == Counter((of_GT[q], of_SD[q]) for q in {q for q, _ in records})
+    assert keys.lone[: keys.listed[1]].tolist() == sorted(q for q, number in of_GT.items() if number == 1)
+
+
 @pytest.mark.parametrize(("keys", "fewest"), [(["age", "postcode"], 6000), (["sex"], 1500)])
 def test_the_loops_are_said_and_taken_for_many_records_alone(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], keys: list[str], fewest: int
@@ -170,6 +189,7 @@ def test_the_loops_are_said_and_taken_for_many_records_alone(
     gt, sd = survey(3000, 1), survey(3000, 2)
 
     def ask(limits: Limits) -> tuple[dp.Disclosure, str]:
+        monkeypatch.delitem(sys.modules, radix._LOOPS, raising=False)
         monkeypatch.setattr(memory, "Limits", lambda: limits)
         result = dp.disclosure(gt, sd, keys, TARGETS, progress=True)
         return result, capsys.readouterr().err
@@ -181,6 +201,12 @@ def test_the_loops_are_said_and_taken_for_many_records_alone(
     assert "Loading or compiling the loops" not in plain_steps
     monkeypatch.setattr(radix, "has_numba", lambda: False)
     assert "Loading or compiling the loops" not in ask(Limits(compiled=fewest))[1]
+
+
+def test_loops_that_are_loaded_are_taken_for_fewer_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert radix.gains_by_loops(Limits().compiled)
+    monkeypatch.delitem(sys.modules, radix._LOOPS)
+    assert not radix.gains_by_loops(Limits().compiled)
 
 
 def test_more_records_than_the_loops_can_count_are_left_to_numpy() -> None:

@@ -14,6 +14,13 @@ import numpy as np
 
 from disclosure_pipeline.measures.exact import IntArray
 
+FEW = 8
+"""Combinations of fewer records of each table are counted together, by the number of these."""
+SMALLEST = 3
+"""Key combinations of so many records at most are listed by their number."""
+_ONE = np.uint64(1)
+_HALF = np.uint64(32)  # a cell is one number: its SD records from this bit on, below it those of GT
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Bits = np.ndarray[tuple[int, int, int], np.dtype[np.uint64]]
@@ -25,6 +32,11 @@ def compiled(function: Function) -> Function:
         return cast(Function, numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:  # neither the package's folder nor the user's can be written
         return cast(Function, numba.njit(nogil=True)(function))
+
+
+def inlined(function: Function) -> Function:
+    """Put a function into those that call it."""
+    return cast(Function, numba.njit(inline="always")(function))
 
 
 @compiled
@@ -135,46 +147,76 @@ def sort_by_key(records: Records, spare: Records, key_bit: np.uint64) -> Records
     return records
 
 
-@compiled
-def find_keys(
-    records: Records, key_bit: np.uint64, fewest: int, begins: IntArray, ends: IntArray, alone: IntArray
-) -> int:
-    """Find where the records of each key begin and end in sorted ones, and return the number of keys.
+class Keys(NamedTuple):
+    """The key combinations of sorted records.
 
-    Keys of less than `fewest` records are left out. If that is 2, their records of GT and of SD are added to
-    the two entries of `alone`.
+    begins: where the records of each begin: a row for those of 1, 2, … up to `SMALLEST` records, and one for
+        the others, of which `ends` says where they end. used: how many each row has.
+    looks: how many have d and s records (shape: `FEW`, `FEW`). large: the cells of those with more.
+    lone: the code of those that one GT record has. listed: how many are in `large`, and in `lone`.
     """
-    keys = begin = 0
-    table_bit = key_bit - np.uint64(1)
+
+    begins: IntArray
+    ends: IntArray
+    used: IntArray
+    looks: IntArray
+    large: Records
+    lone: Records
+    listed: IntArray
+
+
+@compiled
+def find_keys(records: Records, key_bit: np.uint64, keys: Keys) -> None:
+    """Find the key combinations of sorted records. What `keys` counts is 0 at first."""
+    begins, ends, used, looks, large, lone, listed = keys
+    table_bit = key_bit - _ONE
+    begin = in_SD = 0
     for end in range(1, len(records) + 1):
+        in_SD += np.int64(records[end - 1] >> table_bit & _ONE)
         if end < len(records) and records[end] >> key_bit == records[begin] >> key_bit:
             continue
-        if end - begin < fewest:
-            alone[records[begin] >> table_bit & np.uint64(1)] += 1
+        row, in_GT = min(end - begin - 1, SMALLEST), end - begin - in_SD
+        begins[row, used[row]] = begin
+        ends[used[SMALLEST]] = end  # of the last row: otherwise it is written again
+        used[row] += 1
+        if in_GT < FEW and in_SD < FEW:
+            looks[in_GT, in_SD] += 1
         else:
-            begins[keys], ends[keys] = begin, end
-            keys += 1
-        begin = end
-    return keys
+            large[listed[0]] = np.uint64(in_GT) | np.uint64(in_SD) << _HALF
+            listed[0] += 1
+        if in_GT == 1:
+            lone[listed[1]] = records[begin] >> key_bit
+            listed[1] += 1
+        begin, in_SD = end, 0
 
 
 class Classes(NamedTuple):
     """Key combinations that look the same for a target, as a class; `used`: how many classes, and rows.
 
     slots: where a class is found by its code, by hashing; -1 where none is.
-    codes: the d and s of all cells of each class in one number: see `add_keys`.
-    places: for each class and look, the place of its rows among those of the class (shape: classes, 16).
-    begins: where the rows of each class begin: one for each different look and target level.
-    alike, rows: how many key combinations the class has, and how many of its cells have each level.
+    table: what is known of each class (shape: classes, 4): its code, which holds the d and s of all cells
+        (see `add_alike`); the place of each look among its rows, four bits each; where these rows begin, one
+        for each different look and target level; and how many key combinations look like it.
+    rows: how many cells have each look and level.
     """
 
     slots: IntArray
-    codes: Records
-    places: IntArray
-    begins: IntArray
-    alike: IntArray
+    table: Records
     rows: IntArray
     used: IntArray
+
+
+_CODE, _PLACES, _BEGIN, _ALIKE = range(4)
+
+
+class Field(NamedTuple):
+    """The bits of a record that say its table, and from `shift` on its level of a target, of `levels`."""
+
+    table_bit: np.uint64
+    shift: np.uint64
+    mask: np.uint64
+    levels: int
+    missing: np.uint64
 
 
 class Single(NamedTuple):
@@ -200,12 +242,10 @@ class Large(NamedTuple):
     used: IntArray
 
 
-_ONE = np.uint64(1)
-_HALF = np.uint64(32)  # a cell is one number: its SD records from this bit on, below it those of GT
 _LOW = np.uint64((1 << 32) - 1)
 _ABOVE_3 = np.uint64(0xFFFFFFFC_FFFFFFFC)  # the bits of a cell with more than 3 records of GT or of SD
 _FIELD = np.uint64(4)  # bits
-LOOKS = 16
+_LOOKS = 16
 
 
 def split_cells(cells: IntArray) -> tuple[IntArray, IntArray]:
@@ -227,30 +267,33 @@ def find_class(classes: Classes, code: np.uint64, levels: int, looks: int) -> in
     slots = np.uint64(len(classes.slots) - 1)
     slot = (code * _MIX) >> _HALF & slots
     while classes.slots[slot] >= 0:
-        if classes.codes[classes.slots[slot]] == code:
+        if classes.table[classes.slots[slot], _CODE] == code:
             return int(classes.slots[slot])
         slot = (slot + _ONE) & slots
     number, end = classes.used
-    if number == len(classes.codes):
+    if number == len(classes.table):
         return _NONE
+    places = np.uint64(0)
     if not looks:
-        for look in range(LOOKS - 1):
+        for look in range(_LOOKS - 1):
             if code >> (_FIELD + _FIELD * np.uint64(look)) & np.uint64(_MOST_CELLS):
-                classes.places[number, look] = looks
+                places |= np.uint64(looks) << _FIELD * np.uint64(look)
                 looks += 1
     if end + looks * levels > len(classes.rows):
         return _NONE
     classes.slots[slot] = number
-    classes.codes[number] = code
-    classes.begins[number] = end
+    classes.table[number, _CODE], classes.table[number, _PLACES] = code, places
+    classes.table[number, _BEGIN], classes.table[number, _ALIKE] = np.uint64(end), np.uint64(0)
     classes.used[0] = number + 1
     classes.used[1] = end + looks * levels
     return int(number)
 
 
 @compiled
-def add_sorted(classes: Classes, levels: int, missing: np.uint64, seen: Records, cells: Records) -> bool:
-    """Add a key combination with larger cells to its class; False if they do not fit a code, or it is full.
+def add_sorted(
+    classes: Classes, levels: int, missing: np.uint64, seen: Records, cells: Records, times: int
+) -> bool:
+    """Add key combinations with larger cells to their class; False if they do not fit a code, or it is full.
 
     Its levels are sorted by how their cells look, the missing one first. From the lowest bit up, the code has
     the number of bits of d and of s in four, whether a cell is of the missing level, and the cells.
@@ -280,12 +323,59 @@ def add_sorted(classes: Classes, levels: int, missing: np.uint64, seen: Records,
     own = find_class(classes, code, levels, looks)
     if own < 0:
         return False
-    classes.alike[own] += 1
-    row = classes.begins[own]
+    classes.table[own, _ALIKE] += np.uint64(times)
+    row = np.int64(classes.table[own, _BEGIN])
     for i in range(len(seen)):
         if i and (seen[i - 1] == missing or cells[seen[i]] != cells[seen[i - 1]]):
             row += levels
-        classes.rows[row + np.int64(seen[i])] += 1
+        classes.rows[row + np.int64(seen[i])] += times
+    return True
+
+
+@inlined
+def add_alike(
+    classes: Classes,
+    slots: IntArray,
+    table: Records,
+    rows: IntArray,
+    levels: int,
+    missing: np.uint64,
+    seen: Records,
+    number: int,
+    cells: Records,
+    times: int,
+) -> bool:
+    """Add so many key combinations with these cells to their class; False if they find no room.
+
+    `seen`: the levels of the cells, of which there are `number`. The arrays are those of the classes: reading
+    a field for each key combination takes longer than all else.
+
+    Key combinations look the same if they have as many cells of each d and s, and the same ones for the
+    missing level. If none is above 3, the code of a class has a field of four bits for each look (4 d + s,
+    below 15): how many cells have it. Before these is the look of the missing level, first of all 0.
+    """
+    code, every = np.uint64(0), np.uint64(0)
+    for i in range(number):
+        t = seen[i]
+        look = (cells[t] & _LOW) << np.uint64(2) | cells[t] >> _HALF
+        every |= cells[t] | np.uint64(look == np.uint64(15)) << np.uint64(2)
+        code += look << _FIELD if t == missing else _ONE << (_FIELD * (look + _ONE) & np.uint64(63))
+    if every & _ABOVE_3 or number > _MOST_CELLS:
+        return add_sorted(classes, levels, missing, seen[:number], cells, times)
+    own = np.int64(slots[(code * _MIX) >> _HALF & np.uint64(len(slots) - 1)])
+    if own < 0 or table[own, _CODE] != code:
+        own = find_class(classes, code, levels, 0)
+    if own < 0:
+        return False
+    table[own, _ALIKE] += np.uint64(times)
+    places, begin = table[own, _PLACES], table[own, _BEGIN]
+    for i in range(number):
+        t = seen[i]
+        look = (cells[t] << np.uint64(2) | cells[t] >> _HALF) & np.uint64(15)
+        if t == missing:
+            look = np.uint64(0)
+        place = places >> _FIELD * look & np.uint64(15)
+        rows[begin + place * np.uint64(levels) + t] += times
     return True
 
 
@@ -294,11 +384,7 @@ def add_keys(
     records: Records,
     begins: IntArray,
     ends: IntArray,
-    table_bit: np.uint64,
-    shift: np.uint64,
-    mask: np.uint64,
-    levels: int,
-    missing: np.uint64,
+    field: Field,
     most: int,
     list_above: float,
     classes: Classes,
@@ -307,16 +393,12 @@ def add_keys(
 ) -> None:
     """Add the key combinations of sorted records to the classes of a target, or else to the single ones.
 
-    Key combinations look the same if they have as many cells of each d and s, and the same ones for the
-    missing level. If none is above 3, the code of a class has a field of four bits for each look (4 d + s,
-    below 15): how many cells have it. Before these is the look of the missing level, first of all 0.
-
     Only those of at most `most` records are added to a class. DiSCO cells of more than `list_above` GT
     records are listed, unless their key combination is single.
     """
+    table_bit, shift, mask, levels, missing = field
     cells, seen = np.zeros(levels, dtype=np.uint64), np.empty(levels + 1, dtype=np.uint64)
-    slots, codes, places, firsts, alike, rows, _ = classes  # reading a field takes long in a loop
-    last = np.uint64(len(slots) - 1)
+    slots, table, rows, _ = classes
     for k in range(len(begins)):
         begin, end, number = begins[k], ends[k], 0
         for i in range(begin, end):
@@ -325,34 +407,9 @@ def add_keys(
             seen[number] = t
             number += cells[t] == 0
             cells[t] += _ONE << ((record >> table_bit & _ONE) << np.uint64(5))
-        code, every, with_SD, disclosed = np.uint64(0), np.uint64(0), 0, np.uint64(0)
-        for j in range(number):
-            t = seen[j]
-            d, s = cells[t] & _LOW, cells[t] >> _HALF
-            look = d << np.uint64(2) | s
-            every |= cells[t] | np.uint64(look == np.uint64(15)) << np.uint64(2)
-            code += look << _FIELD if t == missing else _ONE << (_FIELD * (look + _ONE) & np.uint64(63))
-            if s:
-                with_SD += 1
-                disclosed = t
-        is_in_class = end - begin <= most
-        if is_in_class and not every & _ABOVE_3 and number <= _MOST_CELLS:
-            slot = (code * _MIX) >> _HALF & last
-            own = np.int64(slots[slot])
-            if own < 0 or codes[own] != code:
-                own = find_class(classes, code, levels, 0)
-            is_in_class = own >= 0
-            if is_in_class:
-                alike[own] += 1
-                for j in range(number):
-                    t = seen[j]
-                    look = (cells[t] << np.uint64(2) | cells[t] >> _HALF) & np.uint64(15)
-                    if t == missing:
-                        look = np.uint64(0)
-                    rows[firsts[own] + places[own, look] * levels + np.int64(t)] += 1
-        elif is_in_class:
-            is_in_class = add_sorted(classes, levels, missing, seen[:number], cells)
-        if not is_in_class:
+        if end - begin > most or not add_alike(
+            classes, slots, table, rows, levels, missing, seen, number, cells, 1
+        ):
             q, cell = single.used
             single.key[q] = records[begin] >> (table_bit + _ONE)
             for t in np.sort(seen[:number]):
@@ -360,39 +417,82 @@ def add_keys(
                 single.d[cell], single.s[cell] = cells[t] & _LOW, cells[t] >> _HALF
                 cell += 1
             single.used[0], single.used[1] = q + 1, cell
-        elif with_SD == 1 and (cells[disclosed] & _LOW) > list_above:
-            listed = large.used[0]
-            large.key[listed] = records[begin] >> (table_bit + _ONE)
-            large.t[listed], large.d[listed] = disclosed, cells[disclosed] & _LOW
-            large.used[0] = listed + 1
+        elif end - begin > list_above:
+            with_SD, disclosed = 0, np.uint64(0)
+            for j in range(number):
+                if cells[seen[j]] >> _HALF:
+                    with_SD += 1
+                    disclosed = seen[j]
+            if with_SD == 1 and (cells[disclosed] & _LOW) > list_above:
+                listed = large.used[0]
+                large.key[listed] = records[begin] >> (table_bit + _ONE)
+                large.t[listed], large.d[listed] = disclosed, cells[disclosed] & _LOW
+                large.used[0] = listed + 1
         for j in range(number):
             cells[seen[j]] = 0
 
 
 @compiled
-def list_alone(records: Records, key_bit: np.uint64, alone: Records) -> int:
-    """Write the keys that one GT record has, of sorted records; return their number."""
-    found = begin = GT = 0
-    for end in range(1, len(records) + 1):
-        GT += records[end - 1] >> (key_bit - np.uint64(1)) & np.uint64(1) == 0
-        if end == len(records) or records[end] >> key_bit != records[begin] >> key_bit:
-            if GT == 1:
-                alone[found] = records[begin] >> key_bit
-                found += 1
-            begin, GT = end, 0
-    return found
+def count_small(
+    records: Records,
+    begins: IntArray,
+    size: int,
+    field: Field,
+    counts: IntArray,
+) -> None:
+    """Count key combinations of `size` records each: by how many are of SD, and by their levels, in order.
+
+    `counts` is the table of all that are possible (shape: size + 1, levels, levels, …), as one row.
+    """
+    table_bit, shift, mask, levels, _ = field
+    for begin in begins:
+        in_SD = place = 0
+        for i in range(begin, begin + size):
+            in_SD += np.int64(records[i] >> table_bit & _ONE)
+            place = levels * place + np.int64(records[i] >> shift & mask)
+        counts[levels**size * in_SD + place] += 1
+
+
+@compiled
+def add_small(classes: Classes, levels: int, missing: np.uint64, size: int, counts: IntArray) -> None:
+    """Add the key combinations of `count_small`, in which records of GT come first, to their classes."""
+    cells, seen = np.zeros(levels, dtype=np.uint64), np.empty(size, dtype=np.uint64)
+    slots, table, rows, _ = classes
+    for place in range(len(counts)):
+        if not counts[place]:
+            continue
+        in_SD, rest, number = place // levels**size, place, 0
+        for i in range(size):  # the last record first
+            t = np.uint64(rest % levels)
+            rest //= levels
+            seen[number] = t
+            number += cells[t] == 0
+            cells[t] += _ONE << (np.uint64(i < in_SD) << np.uint64(5))
+        if not add_alike(classes, slots, table, rows, levels, missing, seen, number, cells, counts[place]):
+            raise AssertionError("There is room for all classes of few records.")
+        for j in range(number):
+            cells[seen[j]] = 0
 
 
 @compiled
 def merge(classes: Classes, others: Classes, levels: int) -> None:
     """Add the other classes to the same ones of `classes`, which has room for them."""
     for other in range(others.used[0]):
-        begin = others.begins[other]
-        end = others.begins[other + 1] if other + 1 < others.used[0] else others.used[1]
-        own = find_class(classes, others.codes[other], levels, (end - begin) // levels)
-        classes.alike[own] += others.alike[other]
+        begin, end = find_rows(others, other)
+        own = find_class(classes, others.table[other, _CODE], levels, (end - begin) // levels)
+        classes.table[own, _ALIKE] += others.table[other, _ALIKE]
+        first = np.int64(classes.table[own, _BEGIN])
         for row in range(end - begin):
-            classes.rows[classes.begins[own] + row] += others.rows[begin + row]
+            classes.rows[first + row] += others.rows[begin + row]
+
+
+@compiled
+def find_rows(classes: Classes, number: int) -> tuple[int, int]:
+    """Return where the rows of a class begin and end."""
+    end = classes.used[1]
+    if number + 1 < classes.used[0]:
+        end = np.int64(classes.table[number + 1, _BEGIN])
+    return np.int64(classes.table[number, _BEGIN]), end
 
 
 @compiled
@@ -400,7 +500,7 @@ def list_looks(code: np.uint64, looks: Records) -> None:
     """Write the different cells of a class in the order of its rows, from its code."""
     width, number = code & np.uint64(15), 0
     if not width:
-        for look in range(LOOKS - 1):
+        for look in range(_LOOKS - 1):
             field = code >> (_FIELD + _FIELD * np.uint64(look)) & np.uint64(15)
             if field:
                 cell = np.uint64(look) if look else field
@@ -421,25 +521,31 @@ def list_looks(code: np.uint64, looks: Records) -> None:
 
 @compiled
 def read_classes(
-    classes: Classes, levels: int, q: IntArray, t: IntArray, d: IntArray, s: IntArray, n: IntArray
+    classes: Classes,
+    levels: int,
+    q: IntArray,
+    t: IntArray,
+    d: IntArray,
+    s: IntArray,
+    n: IntArray,
+    alike: IntArray,
 ) -> None:
-    """Write the cells of the classes, in order; the arrays have an entry for each row that is not 0."""
+    """Write the cells of the classes, in order, and how many key combinations each class stands for.
+
+    The arrays of cells have an entry for each row that is not 0.
+    """
     cell = 0
     for number in range(classes.used[0]):
-        begin = classes.begins[number]
-        end = classes.begins[number + 1] if number + 1 < classes.used[0] else classes.used[1]
+        alike[number] = classes.table[number, _ALIKE]
+        begin, end = find_rows(classes, number)
         looks = np.empty((end - begin) // levels, dtype=np.uint64)
-        list_looks(classes.codes[number], looks)
+        list_looks(classes.table[number, _CODE], looks)
         for row in range(end - begin):
             if classes.rows[begin + row]:
                 look = looks[row // levels]
                 q[cell], t[cell], n[cell] = number, row % levels, classes.rows[begin + row]
                 d[cell], s[cell] = look & _LOW, look >> _HALF
                 cell += 1
-
-
-FEW = 8
-"""Combinations of fewer records of each table are counted together by `count_combinations`."""
 
 
 @compiled

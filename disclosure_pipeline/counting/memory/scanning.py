@@ -34,11 +34,13 @@ _MOST_RANGES = 1 << 8  # their numbers fit a byte
 _SPARE = 1.5  # times the records of a range on average: for larger ones, threads keep no room
 _BITS = 16  # that tell ranges apart
 _SAMPLE = 1 << 16  # records, to find ranges of about equal numbers of records
+_SMALL_CELLS = 1 << 16  # of a table of key combinations of few records: they fit the cache
+_SMALL_CLASSES = 128  # more than those that differ
 
 
 @dataclass(frozen=True)
 class Scan:
-    """The bits read of each record: the `levels` of a target from bit `shift` on, or none for the keys.
+    """The bits read of each record: the `levels` of a target from bit `shift` on.
 
     Key combinations of more than `most` records are not added to classes.
     """
@@ -50,33 +52,57 @@ class Scan:
     list_above: float
 
     @classmethod
-    def of_keys(cls) -> Scan:
-        """Return the scan whose cells are the key combinations: all records have one level."""
-        return cls(0, 1, 1, sys.maxsize, np.inf)
-
-    @classmethod
     def of_target(cls, target: Target, shift: int) -> Scan:
-        """Return the scan for a target.
+        """Return the scan of a target from a bit on.
 
         Bands need to know which levels stand together, exclusions those of the keys, too.
         """
         most = 0 if target.exclusions else 1 if target.band else sys.maxsize
         return cls(shift, target.column.size, target.column.missing, most, target.list_cells_above)
 
+    def field(self, table_bit: int) -> loops.Field:
+        """Return the bits as the loops take them."""
+        every = (1 << (self.levels - 1).bit_length()) - 1
+        table, shift, mask, missing = map(np.uint64, (table_bit, self.shift, every, self.missing))
+        return loops.Field(table, shift, mask, self.levels, missing)
+
+    def size_of_small(self, records: int) -> int:
+        """Return the size of the table of all key combinations of so many records, 0 if there is none."""
+        cells = (records + 1) * self.levels**records
+        fits = 1 < records <= min(self.most, self.list_above) and cells <= _SMALL_CELLS
+        return cells if fits else 0
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What a thread counts for a scan: classes, and tables of the key combinations of 1, 2, … records."""
+
+    classes: loops.Classes
+    small: Sequence[IntArray]
+
+    @classmethod
+    def of(cls, scan: Scan) -> Counting:
+        """Return empty classes and tables."""
+        sizes = [scan.size_of_small(records) for records in range(1, loops.SMALLEST + 1)]
+        classes = _make_classes(_CLASSES, _ROWS, np.uint32)
+        return cls(classes, [np.zeros(size, dtype=np.uint32) for size in sizes])
+
 
 @dataclass(frozen=True)
 class PartCells:
-    """The cells of a part beside its classes: `alone` records of GT and SD, and for each scan the rest.
+    """What is found in a part beside `Counting`.
 
-    single: the code of each key combination, and q, t, d, s of its cells. large: key, t and d of the DiSCO
-    cells to list, of key combinations in classes. lone: those that one GT record has,
-    counted, if asked for.
+    looks, large_keys: see `loops.Keys`. lone: the key combinations that one GT record has, counted, if asked
+        for.
+    For each scan, single: the code of each key combination, and q, t, d, s of its cells; large: key, t and d
+        of the DiSCO cells to list, of key combinations in classes.
     """
 
-    alone: IntArray
+    looks: IntArray
+    large_keys: Codes
+    lone: Sequence[Counted]
     single: list[tuple[Codes, ...]]
     large: list[tuple[Codes, ...]]
-    lone: Sequence[Counted]
 
 
 @contextmanager
@@ -147,40 +173,42 @@ class Room:
 
     records: Codes
     spare: Codes
-    begins: IntArray
-    ends: IntArray
+    keys: loops.Keys
     single: loops.Single
     large: loops.Large
 
     @classmethod
     def of(cls, records: int) -> Room:
         """Return room for so many records."""
-        packed, columns = np.empty((4, records), dtype=np.uint64), np.empty((8, records), dtype=np.int32)
-        begins, ends, q, t, d, s, t_of_large, d_of_large = columns
-        single = loops.Single(packed[2], q, t, d, s, np.zeros(2, dtype=np.int64))
-        large = loops.Large(packed[3], t_of_large, d_of_large, np.zeros(1, dtype=np.int64))
-        return cls(packed[0], packed[1], begins, ends, single, large)
+        packed = np.empty((5, records), dtype=np.uint64)
+        rows = loops.SMALLEST + 1
+        columns = np.empty((rows + 7, records), dtype=np.int32)
+        ends, q, t, d, s, t_of_large, d_of_large = columns[rows:]
+        few = np.zeros((loops.FEW, loops.FEW), dtype=np.int64)
+        used, listed, of_single, of_large = (np.zeros(n, dtype=np.int64) for n in (rows, 2, 2, 1))
+        large_keys = np.empty(-(-records // loops.FEW), dtype=np.uint64)
+        keys = loops.Keys(columns[:rows], ends, used, few, large_keys, packed[2], listed)
+        single = loops.Single(packed[3], q, t, d, s, of_single)
+        large = loops.Large(packed[4], t_of_large, d_of_large, of_large)
+        return cls(packed[0], packed[1], keys, single, large)
 
 
 def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, with_keys: bool) -> CellParts:
     """Yield the cells of the packed targets, by their places, and perhaps of the keys."""
     scans = [*map(Scan.of_target, packing.targets, packing.shifts)]
-    places: list[int | None] = [*targets]
-    if with_keys:
-        scans, places = [Scan.of_keys(), *scans], [None, *places]
     dealt = DealtRecords.from_job(job, packing)
     rooms = list[Room]()
-    waiting: list[list[Sequence[loops.Classes]]] = [[] for _ in job.syntheses]
+    waiting: list[list[Sequence[Counting]]] = [[] for _ in job.syntheses]
     tasks = [
-        partial(_scan_range, job, packing, synthesis, dealt, i, size, scans, rooms, classes, lists_lone)
-        for synthesis, classes in zip(job.syntheses, waiting, strict=True)
+        partial(_scan_range, job, packing, synthesis, dealt, i, size, scans, rooms, counting, lists_lone)
+        for synthesis, counting in zip(job.syntheses, waiting, strict=True)
         for lists_lone in [with_keys and job.request.apart and synthesis == job.syntheses[0]]
         for i, size in enumerate(dealt.count(synthesis).tolist())
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
     merging = [
-        partial(_merge, [of_thread[i] for of_thread in classes], scan.levels)
-        for classes in waiting
+        partial(_merge, [of_thread[i] for of_thread in counting], scan)
+        for counting in waiting
         for i, scan in enumerate(scans)
     ]
     merged = iter(run_in_threads(merging, job.threads))
@@ -188,13 +216,30 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     for synthesis in job.syntheses:
         own_parts = [next(parts) for _ in range(dealt.ranges)]
         finds.append(partial(iter, [counted for part in own_parts for counted in part.lone]))
-        for i, (place, scan) in enumerate(zip(places, scans, strict=True)):
-            finds += _find_classes(packing, synthesis, place, i, scan, next(merged), own_parts)
+        looks: IntArray = np.sum([part.looks for part in own_parts], axis=0)
+        if with_keys:
+            of_keys = list_combinations(looks, [part.large_keys for part in own_parts])
+            finds.append(partial(_list_keys, synthesis, *of_keys))
+        for i, (place, scan) in enumerate(zip(targets, scans, strict=True)):
+            alone = looks[[1, 0], [0, 1]] * (scan.most > 0)
+            finds += _find_classes(packing, synthesis, place, i, alone, next(merged), own_parts)
             finds += [
                 partial(_find_single, packing, synthesis, place, some)
                 for some in _batches(part.single[i] for part in own_parts)
             ]
     yield job.collect(finds, targets, partial(count_pairs_of, job), job.formula_threads)
+
+
+def _list_keys(synthesis: int, counts: Sequence[IntArray], n: IntArray) -> Iterator[Cells]:
+    yield Cells.of_keys(counts, [synthesis], n=n)
+
+
+def list_combinations(looks: IntArray, large: Sequence[Codes]) -> tuple[list[IntArray], IntArray]:
+    """Return the records of GT and of SD in the combinations of `loops.Keys`, and how many have so many."""
+    few = np.nonzero(looks)
+    d, s = loops.split_cells(np.concatenate(large).astype(np.int64))
+    n = np.append(looks[few], np.ones(len(d), dtype=np.int64))
+    return [np.append(few[0], d), np.append(few[1], s)], n
 
 
 def _scan_range(
@@ -206,48 +251,53 @@ def _scan_range(
     size: int,
     scans: Sequence[Scan],
     rooms: list[Room],
-    waiting: list[Sequence[loops.Classes]],
+    waiting: list[Sequence[Counting]],
     lists_lone: bool,
 ) -> PartCells:
-    """Scan the `size` records of GT and one SD in a range; the classes are added to those of the thread."""
+    """Scan the `size` records of GT and one SD in a range, and add to what the thread counted."""
     usual = int(_SPARE * sum(job.records)) // dealt.ranges
     with (
         _take(rooms if size <= usual else [], partial(Room.of, max(size, usual))) as room,
-        _take(waiting, lambda: [_make_classes(_CLASSES, _ROWS, np.uint32) for _ in scans]) as classes,
+        _take(waiting, lambda: [*map(Counting.of, scans)]) as counting,
     ):
-        table_bit, key_bit = np.uint64(packing.table_bit), np.uint64(packing.table_bit + 1)
+        key_bit = np.uint64(packing.table_bit + 1)
         dealt.read(number, synthesis, room.records)
-        records = loops.sort_by_key(room.records[:size], room.spare[:size], key_bit)
-        alone, lone = np.zeros(2, dtype=np.int64), list[Counted]()
+        records, keys = loops.sort_by_key(room.records[:size], room.spare[:size], key_bit), room.keys
+        keys.used[:] = keys.looks[:] = keys.listed[:] = 0
+        loops.find_keys(records, key_bit, keys)
+        large, alone = (
+            listed[:end] for listed, end in zip((keys.large, keys.lone), keys.listed, strict=True)
+        )
+        lone = list[Counted]()
         if lists_lone:
-            codes = room.single.key[: loops.list_alone(records, key_bit, room.single.key)]
             # Counted at once: kept until the end, they would take more memory than all classes.
-            lone = [Counted([*LoneKeys(packing.keys.levels_of(codes)).count(job.request)])]
-        fewest = 2 if all(scan.most for scan in scans) else 1
-        keys = loops.find_keys(records, key_bit, fewest, room.begins, room.ends, alone)
-        parts = PartCells(alone, [], [], lone)
-        for scan, of_scan in zip(scans, classes, strict=True):
-            room.single.used[:] = room.large.used[:] = 0
-            loops.add_keys(
-                records,
-                room.begins[:keys],
-                room.ends[:keys],
-                table_bit,
-                np.uint64(scan.shift),
-                np.uint64((1 << (scan.levels - 1).bit_length()) - 1),
-                scan.levels,
-                np.uint64(scan.missing),
-                scan.most,
-                scan.list_above,
-                of_scan,
-                room.single,
-                room.large,
-            )
+            lone = [Counted([*LoneKeys(packing.keys.levels_of(alone)).count(job.request)])]
+        part = PartCells(keys.looks.copy(), large.copy(), lone, [], [])
+        for scan, of_scan in zip(scans, counting, strict=True):
+            _scan_target(records, scan, scan.field(packing.table_bit), of_scan, room)
             q, end = room.single.used
             key, *cells, _ = room.single
-            parts.single.append((key[:q].copy(), *(column[:end].copy() for column in cells)))
-            parts.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
-        return parts
+            part.single.append((key[:q].copy(), *(column[:end].copy() for column in cells)))
+            part.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
+        return part
+
+
+def _scan_target(records: Codes, scan: Scan, field: loops.Field, counting: Counting, room: Room) -> None:
+    """Add the key combinations in the room to what the thread counted of a target, or list them there."""
+    keys, single, large = room.keys, room.single, room.large
+    single.used[:] = large.used[:] = 0
+    *few, more = (row[:used] for row, used in zip(keys.begins, keys.used, strict=True))
+
+    def add(begins: IntArray, ends: IntArray) -> None:
+        limits = scan.most, scan.list_above
+        loops.add_keys(records, begins, ends, field, *limits, counting.classes, single, large)
+
+    for size, (begins, table) in enumerate(zip(few, counting.small, strict=True), start=1):
+        if len(table):
+            loops.count_small(records, begins, size, field, table)
+        elif size > 1 or not scan.most:
+            add(begins, begins + size)
+    add(more, keys.ends)
 
 
 def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int | None]) -> Iterator[Cells]:
@@ -268,7 +318,7 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
     dealt = DealtRecords.from_job(job, packing)
     waiting = list[Codes]()
 
-    def count(in_range: IntArray, table: int, number: int) -> tuple[IntArray, list[IntArray]]:
+    def count(in_range: IntArray, table: int, number: int) -> tuple[IntArray, list[Codes]]:
         largest, looks = int(in_range.max()), np.zeros((len(masks), loops.FEW, loops.FEW), dtype=np.int64)
         distinct = min(largest, most)
         sizes = [largest, largest, distinct, 8 * distinct, 8 * distinct]
@@ -281,7 +331,7 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
             found = np.zeros(len(masks), dtype=np.int64)
             loops.count_combinations(records, key_bit, masks, most, slots, codes, cells, looks, large, found)
         of_masks = zip(large, found, strict=True)
-        return looks, [of_mask[:number].astype(np.int64) for of_mask, number in of_masks]
+        return looks, [of_mask[:number].copy() for of_mask, number in of_masks]
 
     for table, synthesis in enumerate(syntheses, start=1):
         in_range = dealt.count(table)
@@ -290,10 +340,7 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
         waiting.clear()
         for i, place in enumerate(left_out):
             looks: IntArray = sum(looks[i] for looks, _ in counted)
-            few = np.nonzero(looks)
-            d, s = loops.split_cells(np.concatenate([large[i] for _, large in counted]))
-            n = np.append(looks[few], np.ones(len(d), dtype=np.int64))
-            counts = [np.append(few[0], d), np.append(few[1], s)]
+            counts, n = list_combinations(looks, [large[i] for _, large in counted])
             yield Cells.of_keys(counts, [synthesis], n=n, left_out=place)
 
 
@@ -301,10 +348,7 @@ def _make_classes(classes: int, rows: int, dtype: npt.DTypeLike) -> loops.Classe
     slots = 1 << (2 * classes - 1).bit_length()
     return loops.Classes(
         np.full(slots, -1, dtype=np.int32),
-        np.empty(classes, dtype=np.uint64),
-        np.empty((classes, loops.LOOKS), dtype=np.int8),
-        np.empty(classes, dtype=np.int64),
-        np.zeros(classes, dtype=dtype),
+        np.empty((classes, 4), dtype=np.uint64),
         np.zeros(rows, dtype=dtype),
         np.zeros(2, dtype=np.int64),
     )
@@ -313,18 +357,14 @@ def _make_classes(classes: int, rows: int, dtype: npt.DTypeLike) -> loops.Classe
 def _find_classes(
     packing: Packing,
     synthesis: int,
-    place: int | None,
+    place: int,
     i: int,
-    scan: Scan,
+    alone: IntArray,
     classes: tuple[IntArray, ...],
     parts: Sequence[PartCells],
 ) -> Iterator[Callable[[], list[Cells]]]:
-    """Yield functions that return the cells of some classes of scan i: see `_merge`."""
-    alone = np.sum([part.alone for part in parts], axis=0) * (scan.most > 0)
+    """Yield functions that return the cells of some classes of scan i: see `_merge`, `Cells.alone`."""
     q, t, d, s, n, alike = classes
-    if place is None:
-        yield lambda: [Cells.of_keys([d, s], [synthesis], n=n, alone=alone)]
-        return
 
     def find_large(_: int) -> tuple[IntArray, IntArray, IntArray]:
         key, t, d = (
@@ -363,15 +403,12 @@ def _find_classes(
 
 
 def _find_single(
-    packing: Packing, synthesis: int, place: int | None, single: Sequence[tuple[Codes, ...]]
+    packing: Packing, synthesis: int, place: int, single: Sequence[tuple[Codes, ...]]
 ) -> Iterator[Cells]:
     """Yield the cells of single key combinations."""
     before = np.cumsum([0, *(len(key) for key, *_ in single)])
     q = np.concatenate([q + first for (_, q, *_), first in zip(single, before[:-1], strict=True)])
     t, d, s = (np.concatenate([part[i] for part in single]).astype(np.int64) for i in (2, 3, 4))
-    if place is None:
-        yield Cells.of_keys([d, s], [synthesis])
-        return
     codes = np.concatenate([key for key, *_ in single])
 
     def levels_of(some: IntArray) -> IntArray:
@@ -380,16 +417,25 @@ def _find_single(
     yield Cells(place, [synthesis], q, t, [d, s], levels_of, is_joined=True)
 
 
-def _merge(classes: Sequence[loops.Classes], levels: int) -> tuple[IntArray, ...]:
+def _merge(counting: Sequence[Counting], scan: Scan) -> tuple[IntArray, ...]:
     """Return q, t, d, s and n of the cells of all classes, and the key combinations that each stands for."""
-    most, rows = (max(1, sum(int(of_one.used[i]) for of_one in classes)) for i in range(2))
-    merged = _make_classes(most, rows, np.int64)
-    for of_one in classes:
-        loops.merge(merged, of_one, levels)
+    classes, rows = (sum(int(of_thread.classes.used[i]) for of_thread in counting) for i in range(2))
+    differ = _SMALL_CLASSES * any(map(len, counting[0].small))
+    merged = _make_classes(
+        max(1, classes + differ), max(1, rows + differ * loops.SMALLEST * scan.levels), np.int64
+    )
+    for of_thread in counting:
+        loops.merge(merged, of_thread.classes, scan.levels)
+    for records, of_threads in enumerate(
+        zip(*(of_thread.small for of_thread in counting), strict=True), start=1
+    ):
+        small: IntArray = np.sum(of_threads, axis=0, dtype=np.int64)
+        loops.add_small(merged, scan.levels, np.uint64(scan.missing), records, small)
     number, rows = merged.used
-    cells = np.empty((5, int(np.count_nonzero(merged.rows[:rows]))), dtype=np.int64)
-    loops.read_classes(merged, levels, *cells)
-    return (*cells, merged.alike[:number])
+    q, t, d, s, n = np.empty((5, int(np.count_nonzero(merged.rows[:rows]))), dtype=np.int64)
+    alike = np.empty(number, dtype=np.int64)
+    loops.read_classes(merged, scan.levels, q, t, d, s, n, alike)
+    return q, t, d, s, n, alike
 
 
 def _batches(parts: Iterable[tuple[Codes, ...]]) -> Iterator[list[tuple[Codes, ...]]]:
