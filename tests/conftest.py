@@ -55,6 +55,15 @@ SHARED_FIXTURES = ("demo", "finished", "installed", "databases")
 OF_A_DATABASE = ("database", "engine", "recorded")  # the fixtures whose parameter is the name of a database
 
 
+@pytest.fixture(scope="module")
+def no_guards() -> Iterator[None]:
+    """Let no test of a module look for copies, as `without_guards` does for one."""
+    from support.figures import without_guards
+
+    with without_guards():
+        yield
+
+
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return distributions.build("wheel", tmp_path_factory.mktemp("wheel"))

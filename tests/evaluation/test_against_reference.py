@@ -18,6 +18,8 @@ from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 ONE_WAY = [
     *("target", "synthesis", "level", "level_records", "pct_level_all", "total_disclosive"),
     *("n_level_disclosive", "pct_level_disclosive"),

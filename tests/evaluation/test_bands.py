@@ -24,6 +24,8 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Within, band_of
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 CERTAIN = ("DiS_within", "DiSCO_within", "precision", "DiSCO_within_others", "DiSCO_within_beyond")
 CERTAINTIES = (Fraction(1, 2), Fraction(2, 3), Fraction(1))
 # Edges that floats miss: 1.1 + 0.1, 0.98 * 100, and numbers around 0.

@@ -18,6 +18,8 @@ from support.strategies import Case, cases, measured
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import InputError
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 
 def records_of(table: Sequence[Leveled], keys: Sequence[str], target: str) -> list[Record]:
     """The key combination and the target level of each record."""

@@ -14,6 +14,8 @@ from support.small_tables import KEYS, TARGET_LEVELS, frame, from_counts, measur
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.cap import CAP
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 Counts = Sequence[Sequence[int]]
 
 # Baillargeon & Charest 2020, printed tables: rows T1 to T3, columns K1 to K3.

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from reference import baselines
 from reference import disclosure as reference
 from reference.disclosure import Leveled, Record
-from support.figures import assert_same
+from support.figures import assert_same, without_guards
 from support.sampling import examples
 from support.strategies import Case, cases, frames, measured, records_of
 
@@ -81,6 +81,7 @@ def expected_figures(
 
 @examples(10, 40)
 @given(with_holdout(with_groups=False))
+@without_guards()
 def test_figures_are_those_of_the_records(of: tuple[Case, list[Record], pd.DataFrame]) -> None:
     case, records, holdout = of
     result = measured_beside(case, holdout)
@@ -140,6 +141,7 @@ def test_by_hand() -> None:
 KEYS, TARGETS = ["sex", "age", "region", "household"], ["work", "health"]
 
 
+@without_guards()
 def test_a_leak_shows_and_an_honest_synthesis_does_not() -> None:
     gt, holdout = population(3000, 1), population(1200, 3)
     honest = dp.disclosure(gt, population(3000, 2), KEYS, TARGETS, holdout=holdout)
@@ -189,6 +191,7 @@ def test_a_holdout_that_is_coded_otherwise_is_warned_of() -> None:
         dp.disclosure(gt, sd, KEYS, "work", holdout=shouted)
 
 
+@without_guards()
 def test_columns_that_only_the_holdout_lacks_do_not_matter() -> None:
     """Whole records are compared in the columns that it shares with GT."""
     gt, sd, fresh = population(400, 1), population(400, 2), population(400, 3)

@@ -21,7 +21,10 @@ from disclosure_pipeline.measures.samples import clopper_pearson
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import find_bounded
 
-pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning"),
+    pytest.mark.usefixtures("no_guards"),
+]
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}
 
 

@@ -19,6 +19,8 @@ from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 PAIRS = list(combinations(("unit", "weights", "within", "exclude", "several files", "holdout"), 2))
 WITHIN = 2
 IN_GROUPS = ("DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se", "guessed_beyond", "guessed_beyond_se")

@@ -22,6 +22,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.measures.subgroups import LevelClaims, compare_claims
 from disclosure_pipeline.policy.verdict import Judgement, judge
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 ROUNDING = 1e-6
 CAUSES = ["cancer", "heart", "other"]
 

@@ -1,12 +1,15 @@
 """All syntheses as one table: what they tell together is what their records in one frame tell."""
 
 import pandas as pd
+import pytest
 from hypothesis import given, reject
 from support.sampling import examples
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables.levels import widen_column
+
+pytestmark = pytest.mark.usefixtures("no_guards")
 
 FIGURES = ("identity", "attribute", "cap", "one_way", "two_way", "excluded", "key_overlap", "target_overlap")
 

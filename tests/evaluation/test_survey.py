@@ -24,6 +24,8 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.result import FRAMES, Disclosure
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 # From a half to 20 people, in quarters; the first is large enough that no mean is below 1.
 WEIGHTS = st.lists(st.integers(2, 80), min_size=12, max_size=12)
 

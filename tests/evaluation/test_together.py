@@ -16,6 +16,8 @@ from support.strategies import Case, cases, measured
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 
 @examples(10)
 @given(cases())

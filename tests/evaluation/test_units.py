@@ -14,6 +14,7 @@ from reference import baselines as baselines_reference
 from reference import copies as copies_reference
 from reference import units as reference
 from reference.cap import Record
+from support.figures import without_guards
 from support.sampling import examples
 from support.small_tables import KEYS, frame, sd2011, tables
 from support.surveys import TABLES, couples
@@ -47,6 +48,7 @@ def figures_of(result: dp.Disclosure, target: str = "t", synthesis: int = 1) -> 
 
 @examples(20)
 @given(tables(), st.lists(tables(), min_size=1, max_size=2), UNITS)
+@without_guards()
 def test_the_frames_hold_the_figures_of_the_reference(
     gt: list[Record], syntheses: list[list[Record]], units: list[int]
 ) -> None:
@@ -147,6 +149,7 @@ def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
     return gt, sd.reset_index(drop=True)
 
 
+@without_guards()
 def test_copied_households_are_not_told_by_their_own_members() -> None:
     gt, sd = households()
     by_record = figures_of(dp.disclosure(gt, sd, ["place"], "diet"), "diet")
@@ -156,6 +159,7 @@ def test_copied_households_are_not_told_by_their_own_members() -> None:
 
 
 @pytest.mark.parametrize("records", [300, 150])
+@without_guards()
 def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From fewer records than the others have, guesses are averages; of large tables over a few draws."""
     gt, sd = households()
@@ -233,6 +237,7 @@ def test_a_holdout_has_nobody_of_the_ground_truth() -> None:
 
 @examples(10)
 @given(tables(), tables(), UNITS, st.lists(st.booleans(), min_size=12, max_size=12))
+@without_guards()
 def test_groups_are_attacked_with_other_units(
     gt: list[Record], sd: list[Record], units: list[int], members: list[bool]
 ) -> None:
@@ -278,6 +283,7 @@ def test_repeats_of_large_tables_are_found_by_columns_of_many_levels(monkeypatch
     assert expected[1] > 20
 
 
+@without_guards()
 def test_chance_in_several_tables_allows_for_every_target() -> None:
     """As by records: the largest of several differences is farther from 0 by chance than each."""
     make, unit, keys, targets = TABLES["panel"]

@@ -21,6 +21,8 @@ from disclosure_pipeline.measures.frequency import combine_keys, frequency_table
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import count_figures, measure_figures
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 SAMPLES = 40
 RECORDS = 2_000
 KEYS = ["sex", "age", "region", "household"]

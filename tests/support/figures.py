@@ -1,9 +1,14 @@
 """Every figure of a result, to be compared to the last bit."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import pandas as pd
+import pytest
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.evaluation import disclosure
 
 FRAMES = (
     *("identity", "attribute", "cap", "identity_after_exclusions", "one_way", "two_way"),
@@ -50,3 +55,11 @@ def assert_same(actual: dp.Disclosure, expected: dp.Disclosure) -> None:
     assert (actual.stacked is None) == (expected.stacked is None)
     if actual.stacked and expected.stacked:
         assert_same(actual.stacked, expected.stacked)
+
+
+@contextmanager
+def without_guards() -> Iterator[None]:
+    """Let `dp.disclosure` look for no copies, which takes most of its time: other figures are the same."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disclosure, "MOST_CELLS", -1)
+        yield
