@@ -128,8 +128,10 @@ class BoxCounter:
         part = np.searchsorted(borders, np.arange(column.size), side="right")[column.codes[self.table]]
         below = _mark_bits(part, len(borders) + 1)
         np.bitwise_or.accumulate(below, axis=0, out=below)  # a row has the records below a border
-        below_both = below[np.searchsorted(borders, above)], below[np.searchsorted(borders, low)]
-        np.bitwise_xor(*below_both, out=bits)
+        ends, begins = np.searchsorted(borders, above), np.searchsorted(borders, low)
+        for start in range(0, len(bits), _PEOPLE_AT_A_TIME):
+            some = slice(start, start + _PEOPLE_AT_A_TIME)
+            np.bitwise_xor(below[ends[some]], below[begins[some]], out=bits[some])
 
 
 def _count_same(before: Sequence[int], after: Sequence[int]) -> int:
@@ -141,9 +143,9 @@ def _count_same(before: Sequence[int], after: Sequence[int]) -> int:
 def _mark_bits(rows: IntArray, number: int) -> Bits:
     """Return a bit for each record, in its row."""
     bits = np.zeros((number, -(-len(rows) // _BITS)), dtype=np.uint64)
-    word, bit = np.divmod(np.arange(len(rows), dtype=np.uint64), np.uint64(_BITS))
-    places = rows * bits.shape[1] + word.astype(np.int64)
-    np.add.at(bits.reshape(-1), places, np.uint64(1) << bit)
+    records = np.arange(len(rows))
+    places = rows * bits.shape[1] + records // _BITS
+    np.add.at(bits.reshape(-1), places, np.uint64(1) << (records % _BITS).astype(np.uint64))
     return bits
 
 

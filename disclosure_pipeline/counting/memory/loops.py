@@ -39,17 +39,17 @@ def inlined(function: Function) -> Function:
     return cast(Function, numba.njit(inline="always")(function))
 
 
-@compiled
-def find_place(stored: np.integer[Any], lowest: np.integer[Any], missing: int) -> int:
+@inlined
+def find_place(stored: np.integer[Any], lowest: np.integer[Any], missing: np.uint64) -> np.uint64:
     """Return the place of what a record stores among those of its column: see `StoredColumn`."""
-    place = np.int64(stored) - np.int64(lowest)  # unsigned ones wrap around, and so does their difference
-    return place if 0 <= place < missing else missing
+    # What is below the lowest wraps around to a large number.
+    return min(np.uint64(np.int64(stored)) - np.uint64(np.int64(lowest)), missing)
 
 
 @compiled
 def count_stored(stored: IntArray, lowest: np.integer[Any], counts: IntArray) -> None:
     """Count the records with each place."""
-    missing = len(counts) - 1
+    missing = np.uint64(len(counts) - 1)
     for value in stored:
         counts[find_place(value, lowest, missing)] += 1
 
@@ -64,7 +64,7 @@ def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
 @compiled
 def add_levels(packed: Records, stored: IntArray, lowest: np.integer[Any], values: Records) -> None:
     """Add to each record what its level stands for: see `StoredColumn`, of which `values` has the entries."""
-    missing = len(values) - 1
+    missing = np.uint64(len(values) - 1)
     for i in range(len(packed)):
         packed[i] += values[find_place(stored[i], lowest, missing)]
 
@@ -79,7 +79,7 @@ def count_cells(
     counts: IntArray,
 ) -> None:
     """Count the records with each code and level: see `StoredColumn`, of which `level_of` has the entries."""
-    missing = len(level_of) - 1
+    missing = np.uint64(len(level_of) - 1)
     for i in range(len(codes)):
         counts[codes[i] * levels + level_of[find_place(stored[i], lowest, missing)]] += 1
 
