@@ -52,6 +52,8 @@ from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.grouping import grouping_of
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 ENGINES = list(ENGINES_AND_WAYS)
 EXAMPLES = {"memory": 8, "toy": 1, "partitioned": 3, "files": 3, "duckdb": 3, "postgres": 2}
 # Each is counted by itself, and all of them stacked: databases need seconds for what memory does at once.

@@ -32,6 +32,8 @@ from disclosure_pipeline.tables.levels import count_codes
 pytest.importorskip("numba")
 from disclosure_pipeline.counting.memory import loops, scanning
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 KEY_BIT = np.uint64(5)  # above a table's bit and four bits of a level
 
 

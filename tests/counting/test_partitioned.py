@@ -41,6 +41,8 @@ from disclosure_pipeline.tables.files import find_suffix
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 TABLES = ("the ground truth", "synthetic table 1", "synthetic table 2")
 
 

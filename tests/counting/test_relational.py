@@ -41,6 +41,8 @@ from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 
 @pytest.fixture
 def duckdb(databases: Callable[[str], Any]) -> Any:

@@ -20,6 +20,8 @@ from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.policy.gate import Gate
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 NAN = math.nan
 
 
