@@ -16,6 +16,8 @@ from support.sampling import examples
 import disclosure_pipeline as dp
 from disclosure_pipeline.families.key_sets import KeySets
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 COLUMNS = ("a", "b", "c", "number")
 
 

@@ -14,6 +14,8 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.families.compared_remedies import BEFORE, RemediedTables, RemedyComparison
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 LEVELS = ("x", "y", "z", "w", None)
 NUMBERS = (-8, 0, 1, 2, 5, 7, 12, None)
 TABLE = st.lists(
