@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from heapq import heapify, heappop, heappush
 from itertools import combinations
 
 import numpy as np
@@ -67,10 +68,10 @@ def find_in_pieces(
         return None
     _, columns, place = best
     reader = _Search(BoxedPeople(tables, reading), rng)
-    [(_, counts, coverage)] = reader.count([columns], place, fewest_alone=0.0)
-    counts = reader.add_values(columns, place, counts)
+    [read] = reader.count([columns], place, fewest_alone=0.0)
+    counts = reader.add_values(columns, place, reader.add_columns(columns, place, read.counts))
     return Piece(
-        columns, place, found(counts, tables.sizes, coverage, records_per_unit=tables.records_per_unit)
+        columns, place, found(counts, tables.sizes, read.coverage, records_per_unit=tables.records_per_unit)
     )
 
 
@@ -109,6 +110,15 @@ def _list_sets(boxed: BoxedPeople, first: Iterable[Set], rng: np.random.Generato
     )
 
 
+@dataclass(frozen=True)
+class CountedSet:
+    """The boxes of people on a set of columns, and SD's own coverage there, where it matters."""
+
+    columns: Set
+    counts: BoxCounts
+    coverage: OwnCoverage | None
+
+
 class _Search:
     """Looks for the sets of columns that show most of some people."""
 
@@ -138,39 +148,51 @@ class _Search:
     def _rank(self, sets: Sequence[Set], place: int) -> list[tuple[float, Set]]:
         """Return the best sets with their figures, the largest first.
 
-        The numbers that SD kept are looked at where nothing else explains the figure.
+        Who is shown bounds the figure. What SD's columns would show is looked at where this bound is large
+        enough, and the numbers that SD kept where nothing else explains the figure.
         """
-        sizes = self.boxed.tables.sizes
+        sizes, columns_explain = self.boxed.tables.sizes, dict[int, BoxCounts]()
         counted = self.count(sets, place, _FEWEST_ALONE)
-        figures = [find_beyond_fresh(counts, sizes, coverage) for _, counts, coverage in counted]
+        waiting = [
+            (-find_beyond_fresh(of_set.counts, sizes, of_set.coverage), False, number)
+            for number, of_set in enumerate(counted)
+        ]
+        heapify(waiting)
         ranked: list[tuple[float, Set]] = []
-        for number in sorted(range(len(counted)), key=lambda number: -figures[number]):
-            if figures[number] <= (ranked[-1][0] if len(ranked) == _EXTENDED else 0.0):
+        while waiting:
+            figure, is_by_columns, number = heappop(waiting)
+            if -figure <= (ranked[-1][0] if len(ranked) == _EXTENDED else 0.0):
                 break
-            one, counts, coverage = counted[number]
-            exact = find_beyond_fresh(self.add_values(one, place, counts), sizes, coverage)
-            ranked = sorted([*ranked, (exact, one)], key=lambda entry: (-entry[0], entry[1]))[:_EXTENDED]
+            of_set = counted[number]
+            if not is_by_columns:
+                counts = columns_explain[number] = self.add_columns(of_set.columns, place, of_set.counts)
+                heappush(waiting, (-find_beyond_fresh(counts, sizes, of_set.coverage), True, number))
+                continue
+            counts = self.add_values(of_set.columns, place, columns_explain.pop(number))
+            exact = find_beyond_fresh(counts, sizes, of_set.coverage)
+            ranked = sorted([*ranked, (exact, of_set.columns)], key=lambda entry: (-entry[0], entry[1]))
+            ranked = ranked[:_EXTENDED]
         return ranked
 
-    def count(
-        self, sets: Sequence[Set], place: int, fewest_alone: float
-    ) -> list[tuple[Set, BoxCounts, OwnCoverage | None]]:
-        """Count boxes on each set that tells enough people apart, but for `by_values`."""
+    def count(self, sets: Sequence[Set], place: int, fewest_alone: float) -> list[CountedSet]:
+        """Count boxes on each set that tells enough people apart, but for what SD's columns would show."""
         boxed, people = self.boxed, len(self.boxed.people)
         if fewest_alone:
             first = boxed.count_others(_at(sets, place), _FIRST)
             sets = [one for one, Y in zip(sets, first, strict=True) if (Y == 0).any()]
         others = boxed.count_others(_at(sets, place))
         told_apart = [n for n, Y in enumerate(others) if np.count_nonzero(Y == 0) >= fewest_alone * people]
-        chosen = [sets[n] for n in told_apart]
+        chosen, nothing = [sets[n] for n in told_apart], np.zeros(people)
         shown = boxed.counters[SD].find_shown(_at(chosen, place))
         coverage = self._find_coverage(chosen, place)
-        counted = []
-        for n, is_shown, covered in zip(told_apart, shown, coverage, strict=True):
-            by_columns = boxed.find_by_columns(sets[n], place, others[n] == 0)
-            counts = BoxCounts(others[n], is_shown, by_columns, np.zeros(people))
-            counted.append((sets[n], counts, covered))
-        return counted
+        return [
+            CountedSet(one, BoxCounts(others[n], is_shown, nothing, nothing), covered)
+            for n, one, is_shown, covered in zip(told_apart, chosen, shown, coverage, strict=True)
+        ]
+
+    def add_columns(self, one: Set, place: int, counts: BoxCounts) -> BoxCounts:
+        """Return the counts with those of SD with its columns permuted."""
+        return replace(counts, by_columns=self.boxed.find_by_columns(one, place, counts.others == 0))
 
     def add_values(self, one: Set, place: int, counts: BoxCounts) -> BoxCounts:
         """Return the counts with those of SD that keeps its most identifying number."""

@@ -23,7 +23,7 @@ MOST_RECORDS = 1 << 17
 """The most records of a table that have bits; records of larger ones are sorted for each set."""
 
 _BITS = 64
-_PEOPLE_AT_A_TIME = 32  # their bits fit the cache
+_AT_A_TIME = 1 << 15  # words of people's bits: they fit the cache
 _MOST_KEPT = 1 << 28  # bytes
 _MANY_WORDS = 1 << 9  # of a row of bits, which the compiled loops read
 _ONES_OF_TWO_BYTES = np.array([bin(i).count("1") for i in range(1 << 16)], dtype=np.uint8)
@@ -65,6 +65,10 @@ class BoxCounter:
         columns = min(max(most, len(self.boxes.columns)), different)
         return np.empty((columns, self.boxes.people, words), dtype=np.uint64)
 
+    @property
+    def _people_at_a_time(self) -> int:
+        return max(1, _AT_A_TIME // max(self._kept.shape[2], 1))
+
     def _split(self, sets: Sequence[BoxSet]) -> Iterator[list[BoxSet]]:
         """Yield the sets in order, as many at a time as there is room for the bits of their columns."""
         some: list[BoxSet] = []
@@ -96,8 +100,8 @@ class BoxCounter:
             padded = np.array([one + [0] * (lengths.max() - len(one)) for one in places])
             loops.count_in_sets(self._kept, padded, lengths, np.array(joined_before), results)
             return results
-        for start in range(0, people, _PEOPLE_AT_A_TIME):
-            bits = self._kept[:, start : min(start + _PEOPLE_AT_A_TIME, people)]
+        for start in range(0, people, self._people_at_a_time):
+            bits = self._kept[:, start : min(start + self._people_at_a_time, people)]
             joined: list[Bits] = []
             for one, same, result in zip(places, joined_before, results, strict=True):
                 del joined[same:]
@@ -129,8 +133,8 @@ class BoxCounter:
         below = _mark_bits(part, len(borders) + 1)
         np.bitwise_or.accumulate(below, axis=0, out=below)  # a row has the records below a border
         ends, begins = np.searchsorted(borders, above), np.searchsorted(borders, low)
-        for start in range(0, len(bits), _PEOPLE_AT_A_TIME):
-            some = slice(start, start + _PEOPLE_AT_A_TIME)
+        for start in range(0, len(bits), self._people_at_a_time):
+            some = slice(start, start + self._people_at_a_time)
             np.bitwise_xor(below[ends[some]], below[begins[some]], out=bits[some])
 
 
