@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -235,6 +236,12 @@ def _shown_by_model(counts: BoxCounts) -> float:
     return max(sum_exactly(counts.by_columns), sum_exactly(counts.by_values))
 
 
+@lru_cache
+def _weigh_terms(t: float) -> list[float]:
+    """Return what people with 1, 2, … others in their box add to the people shown by t times as many."""
+    return [-((-t) ** k) * weight for k, weight in enumerate(_EULER, start=1)]
+
+
 @dataclass(frozen=True)
 class _Fresh:
     """The people in a fresh table, by the number of `pairs`: people with one other in their box.
@@ -256,10 +263,10 @@ class _Fresh:
         people = len(others)
         t = sizes.N_s / sizes.N_d
         with_k = np.bincount(np.minimum(others, _TERMS + 1), minlength=_TERMS + 2)[1 : _TERMS + 1]
-        terms = [-((-min(t, 1.0)) ** k) * weight for k, weight in enumerate(_EULER, start=1)]
-        at_once = math.fsum(term * int(number) for term, number in zip(terms, with_k, strict=True))
-        variance = math.fsum(term**2 * int(number) for term, number in zip(terms, with_k, strict=True))
-        pairs = int(with_k[0])
+        terms, numbers = _weigh_terms(min(t, 1.0)), with_k.tolist()
+        at_once = math.fsum(term * number for term, number in zip(terms, numbers, strict=True))
+        variance = math.fsum(term**2 * number for term, number in zip(terms, numbers, strict=True))
+        pairs = numbers[0]
         # Other terms vary, too: the pairs stand for all of them.
         per_pair = math.sqrt(variance / pairs) if pairs else max(terms[0], math.sqrt(variance))
         looked_at = min(people / sizes.N_d, 1.0)
