@@ -34,7 +34,6 @@ from disclosure_pipeline.tables.record_hashes import (
     to_record,
 )
 
-FEW = 10
 ENGINES = ("memory", "partitioned")
 DICTIONARY = {
     "sex": Column(type="category"),

@@ -39,10 +39,6 @@ def tried(gate: GateFolders) -> list[TriedRemedy] | None:
     return try_remedies(gate, read_snapshot("candidate", gate.store), content)
 
 
-def names_of(found: list[TriedRemedy]) -> list[str]:
-    return [remedy.name for remedy in found]
-
-
 def half_copied() -> pd.DataFrame:
     return pd.concat([gates.ground_truth()[:150], gates.honest()[150:]], ignore_index=True)
 

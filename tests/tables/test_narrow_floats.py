@@ -23,9 +23,6 @@ from disclosure_pipeline.tables.inference import draft
 from disclosure_pipeline.tables.levels import level_label, widen_column, widen_floats
 from disclosure_pipeline.tables.sources import DuckDBSource, read_raw
 
-DIGITS = {np.float16: 3, np.float32: 6}
-"""The significant digits that every number of a type keeps."""
-
 
 def decimals(digits: int, powers: int) -> st.SearchStrategy[float]:
     whole = st.integers(-(10**digits) + 1, 10**digits - 1)
