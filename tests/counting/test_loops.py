@@ -172,7 +172,7 @@ def test_classes_and_single_keys_are_all_keys(
         assert sorted(alike.tolist()) == sorted(looks.values())
 
 
-def _check_keys(keys: loops.Keys, records: list[tuple[int, int]]) -> None:
+def _check_keys(keys: loops.FoundKeys, records: list[tuple[int, int]]) -> None:
     """As many key combinations have d and s records, and those with one GT record are listed."""
     of_GT, of_SD = (Counter(q for q, table in records if table == one) for one in (0, 1))
     (d, s), n = scanning.list_combinations(keys.looks, [keys.large[: keys.listed[0]]])

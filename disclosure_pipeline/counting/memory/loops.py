@@ -147,7 +147,7 @@ def sort_by_key(records: Records, spare: Records, key_bit: np.uint64) -> Records
     return records
 
 
-class Keys(NamedTuple):
+class FoundKeys(NamedTuple):
     """The key combinations of sorted records.
 
     begins: where the records of each begin: a row for those of 1, 2, … up to `SMALLEST` records, and one for
@@ -166,7 +166,7 @@ class Keys(NamedTuple):
 
 
 @compiled
-def find_keys(records: Records, key_bit: np.uint64, keys: Keys) -> None:
+def find_keys(records: Records, key_bit: np.uint64, keys: FoundKeys) -> None:
     """Find the key combinations of sorted records. What `keys` counts is 0 at first."""
     begins, ends, used, looks, large, lone, listed = keys
     table_bit = key_bit - _ONE

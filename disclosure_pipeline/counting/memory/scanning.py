@@ -92,8 +92,8 @@ class Counting:
 class PartCells:
     """What is found in a part beside `Counting`.
 
-    looks, large_keys: see `loops.Keys`. lone: the key combinations that one GT record has, counted, if asked
-        for.
+    looks, large_keys: see `loops.FoundKeys`. lone: the key combinations that one GT record has, counted, if
+        asked for.
     For each scan, single: the code of each key combination, and q, t, d, s of its cells; large: key, t and d
         of the DiSCO cells to list, of key combinations in classes.
     """
@@ -173,7 +173,7 @@ class Room:
 
     records: Codes
     spare: Codes
-    keys: loops.Keys
+    keys: loops.FoundKeys
     single: loops.Single
     large: loops.Large
 
@@ -187,7 +187,7 @@ class Room:
         few = np.zeros((loops.FEW, loops.FEW), dtype=np.int64)
         used, listed, of_single, of_large = (np.zeros(n, dtype=np.int64) for n in (rows, 2, 2, 1))
         large_keys = np.empty(-(-records // loops.FEW), dtype=np.uint64)
-        keys = loops.Keys(columns[:rows], ends, used, few, large_keys, packed[2], listed)
+        keys = loops.FoundKeys(columns[:rows], ends, used, few, large_keys, packed[2], listed)
         single = loops.Single(packed[3], q, t, d, s, of_single)
         large = loops.Large(packed[4], t_of_large, d_of_large, of_large)
         return cls(packed[0], packed[1], keys, single, large)
@@ -235,7 +235,7 @@ def _list_keys(synthesis: int, counts: Sequence[IntArray], n: IntArray) -> Itera
 
 
 def list_combinations(looks: IntArray, large: Sequence[Codes]) -> tuple[list[IntArray], IntArray]:
-    """Return the records of GT and of SD in the combinations of `loops.Keys`, and how many have so many."""
+    """Return the records of GT and of SD in the combinations of `FoundKeys`, and how many have so many."""
     few = np.nonzero(looks)
     d, s = loops.split_cells(np.concatenate(large).astype(np.int64))
     n = np.append(looks[few], np.ones(len(d), dtype=np.int64))
