@@ -69,10 +69,9 @@ def find_in_pieces(
     _, columns, place = best
     reader = _Search(BoxedPeople(tables, reading), rng)
     [read] = reader.count([columns], place, fewest_alone=0.0)
-    counts = reader.add_values(columns, place, reader.add_columns(columns, place, read.counts))
-    return Piece(
-        columns, place, found(counts, tables.sizes, read.coverage, records_per_unit=tables.records_per_unit)
-    )
+    read = reader.add_values(reader.add_columns(read, place), place)
+    figures = found(read.counts, tables.sizes, read.coverage, records_per_unit=tables.records_per_unit)
+    return Piece(columns, place, figures)
 
 
 def _draw_records(tables: BoxedTables, people: IntArray, rng: np.random.Generator) -> BoxedPeople:
@@ -151,28 +150,27 @@ class _Search:
         Who is shown bounds the figure. What SD's columns would show is looked at where this bound is large
         enough, and the numbers that SD kept where nothing else explains the figure.
         """
-        sizes, columns_explain = self.boxed.tables.sizes, dict[int, BoxCounts]()
-        counted = self.count(sets, place, _FEWEST_ALONE)
         waiting = [
-            (-find_beyond_fresh(of_set.counts, sizes, of_set.coverage), False, number)
-            for number, of_set in enumerate(counted)
+            (-self._find_figure(of_set), False, number, of_set)
+            for number, of_set in enumerate(self.count(sets, place, _FEWEST_ALONE))
         ]
         heapify(waiting)
         ranked: list[tuple[float, Set]] = []
         while waiting:
-            figure, is_by_columns, number = heappop(waiting)
+            figure, is_by_columns, number, of_set = heappop(waiting)
             if -figure <= (ranked[-1][0] if len(ranked) == _EXTENDED else 0.0):
                 break
-            of_set = counted[number]
             if not is_by_columns:
-                counts = columns_explain[number] = self.add_columns(of_set.columns, place, of_set.counts)
-                heappush(waiting, (-find_beyond_fresh(counts, sizes, of_set.coverage), True, number))
+                of_set = self.add_columns(of_set, place)
+                heappush(waiting, (-self._find_figure(of_set), True, number, of_set))
                 continue
-            counts = self.add_values(of_set.columns, place, columns_explain.pop(number))
-            exact = find_beyond_fresh(counts, sizes, of_set.coverage)
+            exact = self._find_figure(self.add_values(of_set, place))
             ranked = sorted([*ranked, (exact, of_set.columns)], key=lambda entry: (-entry[0], entry[1]))
             ranked = ranked[:_EXTENDED]
         return ranked
+
+    def _find_figure(self, of_set: CountedSet) -> float:
+        return find_beyond_fresh(of_set.counts, self.boxed.tables.sizes, of_set.coverage)
 
     def count(self, sets: Sequence[Set], place: int, fewest_alone: float) -> list[CountedSet]:
         """Count boxes on each set that tells enough people apart, but for what SD's columns would show."""
@@ -190,18 +188,21 @@ class _Search:
             for n, one, is_shown, covered in zip(told_apart, chosen, shown, coverage, strict=True)
         ]
 
-    def add_columns(self, one: Set, place: int, counts: BoxCounts) -> BoxCounts:
-        """Return the counts with those of SD with its columns permuted."""
-        return replace(counts, by_columns=self.boxed.find_by_columns(one, place, counts.others == 0))
+    def add_columns(self, of_set: CountedSet, place: int) -> CountedSet:
+        """Return the set with the counts of SD with its columns permuted."""
+        alone = of_set.counts.others == 0
+        by_columns = self.boxed.find_by_columns(of_set.columns, place, alone)
+        return replace(of_set, counts=replace(of_set.counts, by_columns=by_columns))
 
-    def add_values(self, one: Set, place: int, counts: BoxCounts) -> BoxCounts:
-        """Return the counts with those of SD that keeps its most identifying number."""
-        number = self.boxed.find_number(one, place)
+    def add_values(self, of_set: CountedSet, place: int) -> CountedSet:
+        """Return the set with the counts of SD that keeps its most identifying number."""
+        columns, alone = of_set.columns, of_set.counts.others == 0
+        number = self.boxed.find_number(columns, place)
         if number is None:
-            return counts
-        [matching] = self.boxed.count_others([[(k, WIDEST if k == number else place) for k in one]])
-        by_values = self.boxed.find_by_values(number, matching, place, counts.others == 0)
-        return replace(counts, by_values=by_values)
+            return of_set
+        [matching] = self.boxed.count_others([[(k, WIDEST if k == number else place) for k in columns]])
+        by_values = self.boxed.find_by_values(number, matching, place, alone)
+        return replace(of_set, counts=replace(of_set.counts, by_values=by_values))
 
     def _find_coverage(self, sets: Sequence[Set], place: int) -> list[OwnCoverage | None]:
         if not self.boxed.tables.is_diluted:

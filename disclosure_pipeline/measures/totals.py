@@ -284,17 +284,19 @@ def count_figures(
     `left`, `left_s`: the GT and SD records that the exclusions leave in each cell; None if nothing is
     excluded.
     """
-    sides = dict[bool, tuple[Rows, IntArray]]()
-    for is_of_SD, records in enumerate((f.d if left is None else left, f.s if left_s is None else left_s)):
+
+    def place(records: IntArray) -> tuple[Rows, IntArray, IntArray]:
         rows = Rows(f, np.flatnonzero(records), d_left=left, s_left=left_s)
-        sides[bool(is_of_SD)] = rows, records[rows.cell]
-    return tuple(_add_up(figure, *sides[figure.basis == SYNTHETIC]) for figure in figures)
+        return rows, records[rows.cell], (records * f.n)[rows.cell]
+
+    of_GT, of_SD = place(f.d if left is None else left), place(f.s if left_s is None else left_s)
+    return tuple(_add_up(figure, *(of_SD if figure.basis == SYNTHETIC else of_GT)) for figure in figures)
 
 
-def _add_up(figure: Figure, rows: Rows, records: IntArray) -> Sums:
-    """Add up a figure of rows that are cells of so many `records`."""
+def _add_up(figure: Figure, rows: Rows, records: IntArray, counted: IntArray) -> Sums:
+    """Add up a figure of rows that are cells of `records` each; `counted` are those of all cells alike."""
     assert figure.adds is not None
-    f, counted = rows.f, records if isinstance(rows.f.n, int) else records * rows.f.n[rows.cell]
+    f = rows.f
     value = _sum_exactly(figure.adds(rows), counted)
     if figure.compared is None:
         return Sums(value)

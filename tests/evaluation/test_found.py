@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import found as reference
-from support.sampling import examples
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import box_sets
@@ -74,7 +73,7 @@ def box_tables(gt: pd.DataFrame, sd: pd.DataFrame, unit: Any = None) -> BoxedTab
     return prepare_tables(PeopleRecords(columns, owners, np.ones(len(gt))), [1])
 
 
-@examples(10, 20)
+@settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 10_000), units=st.booleans(), more=st.integers(-20, 40))
 def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
     seed: int, units: bool, more: int

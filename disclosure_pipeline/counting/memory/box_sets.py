@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -11,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.memory.boxes import Boxes, count_in_boxes
+from disclosure_pipeline.counting.memory.radix import find_loaded_loops
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.found import TOLERANCES
 
@@ -93,8 +93,7 @@ class BoxCounter:
         place_of = self._place_bits({pair for one in sets for pair in one})
         places = [[place_of[pair] for pair in one] for one in sets]
         joined_before = [0] + [_count_same(before[:-1], one[:-1]) for before, one in pairwise(places)]
-        loops = sys.modules.get(f"{__package__}.loops")
-        # Where a large table was counted by them: to import them takes longer than this.
+        loops = find_loaded_loops()  # to import them takes longer than this
         if loops and self._kept.shape[2] >= _MANY_WORDS:
             lengths = np.array([len(one) for one in places])
             padded = np.array([one + [0] * (lengths.max() - len(one)) for one in places])

@@ -28,7 +28,7 @@ Bytes = npt.NDArray[np.uint8]
 
 _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
-_LOOPS = f"{__package__}.loops"
+_LOOPS = f"{__package__}.loops"  # their module
 _GAIN = 4  # times as many records, where loops save less of the time that Numba takes to import
 _MOST_COMPILED = (1 << 31) - 1  # records: the loops count them in 32 bits
 _FORMULAS = 2  # at once: their many small steps take the lock, and eight threads are no faster
@@ -223,7 +223,12 @@ def gains_by_loops(records: int, limits: Limits | None = None) -> bool:
 
     Where it counted before, nothing needs to be imported.
     """
-    return is_compiled(records, limits, 1 if _LOOPS in sys.modules else _GAIN)
+    return is_compiled(records, limits, 1 if find_loaded_loops() else _GAIN)
+
+
+def find_loaded_loops() -> Any:
+    """Return the module of the loops, which counting a large table imports; None before that."""
+    return sys.modules.get(_LOOPS)
 
 
 @cache

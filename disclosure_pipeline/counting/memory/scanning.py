@@ -75,7 +75,7 @@ class Scan:
 
 @dataclass(frozen=True)
 class Counting:
-    """What a thread counts for a scan: classes, and tables of the key combinations of 1, 2, … records."""
+    """Counts of a thread for a scan: classes, and tables of the key combinations of 1, 2, … records."""
 
     classes: loops.Classes
     small: Sequence[IntArray]
@@ -90,7 +90,7 @@ class Counting:
 
 @dataclass(frozen=True)
 class PartCells:
-    """What is found in a part beside `Counting`.
+    """Keys and cells of a part, beside its `Counting`.
 
     looks, large_keys: see `loops.FoundKeys`. lone: the key combinations that one GT record has, counted, if
         asked for.
@@ -215,11 +215,12 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     finds: list[Callable[[], Iterable[Found]]] = []
     for synthesis in job.syntheses:
         own_parts = [next(parts) for _ in range(dealt.ranges)]
-        finds.append(partial(iter, [counted for part in own_parts for counted in part.lone]))
+        of_keys: list[Found] = [counted for part in own_parts for counted in part.lone]
         looks: IntArray = np.sum([part.looks for part in own_parts], axis=0)
         if with_keys:
-            of_keys = list_combinations(looks, [part.large_keys for part in own_parts])
-            finds.append(partial(_list_keys, synthesis, *of_keys))
+            counts, n = list_combinations(looks, [part.large_keys for part in own_parts])
+            of_keys.append(Cells.of_keys(counts, [synthesis], n=n))
+        finds.append(partial(iter, of_keys))
         for i, (place, scan) in enumerate(zip(targets, scans, strict=True)):
             alone = looks[[1, 0], [0, 1]] * (scan.most > 0)
             finds += _find_classes(packing, synthesis, place, i, alone, next(merged), own_parts)
@@ -228,10 +229,6 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
                 for some in _batches(part.single[i] for part in own_parts)
             ]
     yield job.collect(finds, targets, partial(count_pairs_of, job), job.formula_threads)
-
-
-def _list_keys(synthesis: int, counts: Sequence[IntArray], n: IntArray) -> Iterator[Cells]:
-    yield Cells.of_keys(counts, [synthesis], n=n)
 
 
 def list_combinations(looks: IntArray, large: Sequence[Codes]) -> tuple[list[IntArray], IntArray]:
