@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
+from typing import TypeVar
 
 import numpy as np
 
@@ -236,6 +237,9 @@ def _shown_by_model(counts: BoxCounts) -> float:
     return max(sum_exactly(counts.by_columns), sum_exactly(counts.by_values))
 
 
+Numbers = TypeVar("Numbers", float, Floats)
+
+
 @lru_cache
 def _weigh_terms(t: float) -> list[float]:
     """Return what people with 1, 2, … others in their box add to the people shown by t times as many."""
@@ -278,16 +282,17 @@ class _Fresh:
         pairs, at_once = self.pairs / records_per_unit, self.at_once / records_per_unit
         return replace(self, people=people, alone=alone, pairs=pairs, at_once=at_once)
 
-    def expect(self, pairs: float, covered: float = 1.0) -> float:
+    def expect(self, pairs: Numbers, covered: float = 1.0) -> Numbers:
         """Return the share of the people whom a fresh table shows if there were so many pairs on average."""
         if not self.alone:
-            return 0.0
+            return 0.0 * pairs
         alone = self.alone / self.people
-        smoothed = max(self.at_once + self.per_pair * (pairs - self.pairs), 0.0) / self.people
+        smoothed = np.maximum(self.at_once + self.per_pair * (pairs - self.pairs), 0.0) / self.people
         if self.t > 1:
-            smoothed = alone * (1.0 - max(1 - smoothed / alone, 0.0) ** self.t)
-        highest = -alone * math.expm1(-self.t * pairs / self.alone)
-        return min(smoothed, highest, alone * covered)
+            smoothed = alone * (1.0 - np.maximum(1 - smoothed / alone, 0.0) ** self.t)
+        highest = -alone * np.expm1(-self.t * pairs / self.alone)
+        expected: Numbers = np.minimum(np.minimum(smoothed, highest), alone * covered)
+        return expected
 
 
 def _most_shown(fresh: _Fresh, by_model: float, coverage: OwnCoverage | None, level: float) -> float:

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.entry import Default, Figure, Place
-from disclosure_pipeline.measures.exact import percent, sum_exactly
+from disclosure_pipeline.measures.exact import Floats, percent, sum_exactly
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import (
     BEYOND_FRESH_SAMPLE,
@@ -178,11 +178,11 @@ def _most_found(counts: PeopleCounts, sizes: Sizes, independent: float, level: f
     of_both = level / 2 / (1 - math.log(level / 2)) / 2  # of two bounds, the smaller one is used
     per_pair = 2 * sizes.N_s / (sizes.N_d * counts.alone)
     by_GT = most_found_given_pairs(
-        counts.pairs, lambda pairs: -counts.alone * math.expm1(-per_pair * pairs), counts.alone, of_both
+        counts.pairs, lambda pairs: -counts.alone * np.expm1(-per_pair * pairs), counts.alone, of_both
     )
     by_SD = most_found_given_pairs(
         (sizes.N_s - counts.alone_in_SD) // 2,
-        lambda pairs: counts.alone * min(2 * pairs / sizes.N_s, 1.0),
+        lambda pairs: counts.alone * np.minimum(2 * pairs / sizes.N_s, 1.0),
         counts.alone,
         of_both,
     )
@@ -191,32 +191,27 @@ def _most_found(counts: PeopleCounts, sizes: Sizes, independent: float, level: f
 
 
 def most_found_given_pairs(
-    pairs: float, mean_found: Callable[[float], float], alone: int, level: float
+    pairs: float, mean_found: Callable[[Floats], Floats], alone: int, level: float
 ) -> int:
     """Return the largest number found that, with at most `pairs` pairs, has a joint probability of `level`.
 
-    Both numbers are Poisson variables; `mean_found` maps the mean of the pairs to that of the number found.
+    Both numbers are Poisson variables; `mean_found` maps means of the pairs to those of the number found.
     """
     from scipy.special import gammainc, gammaincc  # chances of a Poisson variable
 
-    highest = highest_mean(pairs, level)
-    means = [pairs + (highest - pairs) * step / _STEPS for step in range(_STEPS + 1)]
-    most = 0
-    for mean in means[::_COARSE] + means:  # coarse steps first: they nearly reach the maximum
-        few, found = float(gammaincc(pairs + 1, mean)), mean_found(mean)
-        low, high = most, alone + 1  # low is probable enough, high is not
-        step = 1
-        while high - low > 1:
-            middle = min(low + step, (low + high) // 2)
-            if few * gammainc(middle, found) >= level:
-                low, step = middle, 2 * step
-            else:
-                high, step = middle, alone
-        most = low
-    return most
+    means = np.linspace(pairs, highest_mean(pairs, level), _MEANS)
+    few, found = gammaincc(pairs + 1, means), mean_found(means)
+    low, high, step = 0, alone + 1, 1  # low is probable enough, high is not
+    while high - low > 1:
+        middle = min(low + step, (low + high) // 2)
+        if (few * gammainc(middle, found) >= level).any():
+            low, step = middle, 2 * step
+        else:
+            high, step = middle, alone
+    return low
 
 
-_STEPS, _COARSE = 48, 8
+_MEANS = 49
 
 
 def _fresh_shares(counts: PeopleCounts, sizes: Sizes) -> tuple[float, float]:

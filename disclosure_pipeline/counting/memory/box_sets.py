@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.memory.radix import find_loaded_loops
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.found import TOLERANCES
 
-Bits = npt.NDArray[np.uint64]  # shape: people, records / 64
+Bits = npt.NDArray[np.uint64]  # shape: people, or different boxes; records / 64
 
 BoxSet = Sequence[tuple[int, int]]
 """Columns, each with the place of its tolerance."""
@@ -30,11 +30,15 @@ _ONES_OF_TWO_BYTES = np.array([bin(i).count("1") for i in range(1 << 16)], dtype
 
 
 class BoxCounter:
-    """Counts the records of a table in people's boxes; the bits of columns are kept for further sets."""
+    """Counts the records of a table in people's boxes; the bits of columns are kept for further sets.
+
+    People with the same box in a column share a row of bits.
+    """
 
     def __init__(self, boxes: Boxes, table: int) -> None:
         self.boxes, self.table = boxes, table
-        self._place_of: dict[tuple[int, int], int] = {}
+        self._rows_of: dict[tuple[int, int], IntArray] = {}
+        self._rows_in_use = 0
 
     def count(self, sets: Sequence[BoxSet], people: int) -> list[IntArray]:
         """Count the records in the boxes of the first people, on each set (shape of each result: people).
@@ -57,17 +61,16 @@ class BoxCounter:
         return len(self.boxes.columns[0].codes[self.table]) > MOST_RECORDS
 
     @cached_property
-    def _kept(self) -> npt.NDArray[np.uint64]:
-        """Room for the bits of columns (shape: columns, people, records / 64)."""
+    def _kept(self) -> Bits:
+        """Room for the bits of columns (shape: different boxes, records / 64)."""
         words = -(-len(self.boxes.columns[0].codes[self.table]) // _BITS)
-        most = _MOST_KEPT // (8 * max(self.boxes.people * words, 1))
-        different = len(self.boxes.columns) * len(TOLERANCES)
-        columns = min(max(most, len(self.boxes.columns)), different)
-        return np.empty((columns, self.boxes.people, words), dtype=np.uint64)
+        columns, people = len(self.boxes.columns), max(self.boxes.people, 1)
+        fitting = _MOST_KEPT // (8 * people * max(words, 1))
+        return np.empty((people * min(max(fitting, columns), columns * len(TOLERANCES)), words), np.uint64)
 
     @property
     def _people_at_a_time(self) -> int:
-        return max(1, _AT_A_TIME // max(self._kept.shape[2], 1))
+        return max(1, _AT_A_TIME // max(self._kept.shape[1], 1))
 
     def _split(self, sets: Sequence[BoxSet]) -> Iterator[list[BoxSet]]:
         """Yield the sets in order, as many at a time as there is room for the bits of their columns."""
@@ -75,7 +78,7 @@ class BoxCounter:
         columns = set[tuple[int, int]]()
         for one in sets:
             columns |= set(one)
-            if some and len(columns) > len(self._kept):
+            if some and len(columns) * self.boxes.people > len(self._kept):
                 yield some
                 some, columns = [], set(one)
             some.append(one)
@@ -90,51 +93,56 @@ class BoxCounter:
         What two sets begin with, one after the other, is joined once.
         """
         results = np.empty((len(sets), people), dtype=np.int64)
-        place_of = self._place_bits({pair for one in sets for pair in one})
+        pairs = sorted({pair for one in sets for pair in one})
+        rows = self._find_rows(pairs)
+        place_of = {pair: place for place, pair in enumerate(pairs)}
         places = [[place_of[pair] for pair in one] for one in sets]
         joined_before = [0] + [_count_same(before[:-1], one[:-1]) for before, one in pairwise(places)]
         loops = find_loaded_loops()  # to import them takes longer than this
-        if loops and self._kept.shape[2] >= _MANY_WORDS:
+        if loops and self._kept.shape[1] >= _MANY_WORDS:
             lengths = np.array([len(one) for one in places])
             padded = np.array([one + [0] * (lengths.max() - len(one)) for one in places])
-            loops.count_in_sets(self._kept, padded, lengths, np.array(joined_before), results)
+            loops.count_in_sets(self._kept, np.array(rows), padded, lengths, np.array(joined_before), results)
             return results
         for start in range(0, people, self._people_at_a_time):
-            bits = self._kept[:, start : min(start + self._people_at_a_time, people)]
+            some = slice(start, min(start + self._people_at_a_time, people))
+            bits = [self._kept[of_pair[some]] for of_pair in rows]
             joined: list[Bits] = []
             for one, same, result in zip(places, joined_before, results, strict=True):
                 del joined[same:]
                 for place in one[same:-1]:
                     joined.append(joined[-1] & bits[place] if joined else bits[place])
                 last = bits[one[-1]]
-                result[start : start + len(last)] = read(joined[-1] if joined else last, last)
+                result[some] = read(joined[-1] if joined else last, last)
         return results
 
-    def _place_bits(self, pairs: set[tuple[int, int]]) -> dict[tuple[int, int], int]:
-        """Find the bits of columns within tolerances; return their places."""
-        own = {(k, place): (k, place if self.boxes.columns[k].is_number else 0) for k, place in pairs}
-        missing = sorted(set(own.values()) - self._place_of.keys())
-        free = set(range(len(self._kept))) - set(self._place_of.values())
-        for pair in list(self._place_of):
-            if len(free) < len(missing) and pair not in own.values():
-                free.add(self._place_of.pop(pair))
-        for pair, place in zip(missing, sorted(free), strict=False):
-            self._find_bits(*pair, self._kept[place])
-            self._place_of[pair] = place
-        return {pair: self._place_of[same] for pair, same in own.items()}
+    def _find_rows(self, pairs: Sequence[tuple[int, int]]) -> list[IntArray]:
+        """Return where the bits of each person are, for columns within tolerances; find those missing."""
+        own = [(k, place if self.boxes.columns[k].is_number else 0) for k, place in pairs]
+        missing = set(own) - self._rows_of.keys()
+        if self._rows_in_use + len(missing) * self.boxes.people > len(self._kept):
+            self._rows_of, self._rows_in_use, missing = {}, 0, set(own)
+        for k, place in sorted(missing):
+            self._rows_of[k, place] = self._find_bits(k, place)
+        return [self._rows_of[pair] for pair in own]
 
-    def _find_bits(self, k: int, place: int, bits: Bits) -> None:
-        """Write which records are near each person in a column."""
+    def _find_bits(self, k: int, place: int) -> IntArray:
+        """Write which records are near people in a column; return in which row those of each person are."""
         column, (low, high) = self.boxes.columns[k], self.boxes.windows[k][place]
-        above = high.astype(np.int64) + 1
+        windows, row = np.unique(low.astype(np.int64) * column.size + high, return_inverse=True)
+        low, above = windows // column.size, windows % column.size + 1
         borders = np.union1d(low, above)
         part = np.searchsorted(borders, np.arange(column.size), side="right")[column.codes[self.table]]
         below = _mark_bits(part, len(borders) + 1)
         np.bitwise_or.accumulate(below, axis=0, out=below)  # a row has the records below a border
         ends, begins = np.searchsorted(borders, above), np.searchsorted(borders, low)
+        first = self._rows_in_use
+        self._rows_in_use += len(windows)
+        bits = self._kept[first : self._rows_in_use]
         for start in range(0, len(bits), self._people_at_a_time):
             some = slice(start, start + self._people_at_a_time)
             np.bitwise_xor(below[ends[some]], below[begins[some]], out=bits[some])
+        return row + first
 
 
 def _count_same(before: Sequence[int], after: Sequence[int]) -> int:

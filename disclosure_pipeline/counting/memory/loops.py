@@ -23,7 +23,7 @@ _HALF = np.uint64(32)  # a cell is one number: its SD records from this bit on, 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
-Bits = np.ndarray[tuple[int, int, int], np.dtype[np.uint64]]
+Bits = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 
 def compiled(function: Function) -> Function:
@@ -555,8 +555,7 @@ def count_combinations(
     masks: Records,
     most: int,
     slots: Records,
-    codes: Records,
-    cells: Records,
+    table: Bits,
     looks: IntArray,
     large: np.ndarray[tuple[int, int], np.dtype[np.uint64]],
     found: IntArray,
@@ -567,9 +566,9 @@ def count_combinations(
     and s records. Those of more are written to `large` (shape: masks, enough of them), d in the lower half of
     a number and s in the upper; `found` has their numbers, 0 at first.
 
-    The combinations of a key, at most `most`, are found by hashing: each has a slot with its code and its
-    cell. `codes` and `cells`, which are 0 at first and at the end, have eight slots for each of so many, or
-    for each record, `slots` lists those in use.
+    The combinations of a key, at most `most`, are found by hashing: each has a row of `table` with its code
+    and its cell, which is 0 at first and at the end. There are eight rows for each of so many, or for each
+    record; `slots` lists those of more than one record.
     """
     table_bit = key_bit - _ONE
     begin = 0
@@ -587,32 +586,33 @@ def count_combinations(
             bits += _ONE
         shift, last = np.uint64(62) - bits, (np.uint64(4) << bits) - _ONE
         for i in range(len(masks)):
-            mask, number = masks[i], 0
+            mask, number, alone = masks[i], 0, np.uint64(0)  # cells of one record are added up, too
             for j in range(begin, end):
-                code = records[j] & mask
+                code, one = records[j] & mask, _ONE << ((records[j] >> table_bit & _ONE) << np.uint64(5))
                 slot = (code * _MIX) >> shift
-                while cells[slot] and codes[slot] != code:
+                cell = table[slot, 1]
+                while cell and table[slot, 0] != code:
                     slot = (slot + _ONE) & last
-                if not cells[slot]:
-                    codes[slot] = code
+                    cell = table[slot, 1]
+                table[slot, 1] = cell + one
+                if not cell:
+                    table[slot, 0] = code
+                    alone += one
+                elif cell == _ONE or cell == _ONE << _HALF:
+                    alone -= cell
                     slots[number] = slot
                     number += 1
-                cells[slot] += _ONE << ((records[j] >> table_bit & _ONE) << np.uint64(5))
-            in_GT = in_SD = 0
+            looks[i, 1, 0] += alone & _LOW
+            looks[i, 0, 1] += alone >> _HALF
             for k in range(number):
-                cell = cells[slots[k]]
-                cells[slots[k]] = 0
-                in_GT += cell == _ONE
-                in_SD += cell == _ONE << _HALF
-                if cell & ~(_ONE | _ONE << _HALF) or cell == _ONE | _ONE << _HALF:
-                    d, s = cell & _LOW, cell >> _HALF
-                    if d < FEW and s < FEW:
-                        looks[i, d, s] += 1
-                    else:
-                        large[i, found[i]] = cell
-                        found[i] += 1
-            looks[i, 1, 0] += in_GT
-            looks[i, 0, 1] += in_SD
+                cell = table[slots[k], 1]
+                d, s = cell & _LOW, cell >> _HALF
+                if d < FEW and s < FEW:
+                    looks[i, d, s] += 1
+                else:
+                    large[i, found[i]] = cell
+                    found[i] += 1
+            table[: last + _ONE, 1] = 0
         begin = end
 
 
@@ -622,24 +622,30 @@ _FOUR_OF_EIGHT, _EVERY_EIGHTH = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x01010
 
 @compiled
 def count_in_sets(
-    bits: Bits, sets: IntArray, lengths: IntArray, joined_before: IntArray, counts: IntArray
+    bits: Bits,
+    rows: IntArray,
+    sets: IntArray,
+    lengths: IntArray,
+    joined_before: IntArray,
+    counts: IntArray,
 ) -> None:
     """Count the records near people on sets of columns: see `box_sets.BoxCounter`.
 
-    `bits` (shape: columns, people, records / 64) says which records are near in a column. `sets` has the
-    columns of each set, as many as `lengths` says; the set before begins with `joined_before` of them, too,
-    and ends with another one. `counts` has the shape sets, people.
+    `bits` (shape: rows, records / 64) says which records are near, `rows` (shape: columns, people) where
+    those of a person in a column are. `sets` has the columns of each set, as many as `lengths` says; the set
+    before begins with `joined_before` of them, too, and ends with another one. `counts` has the shape sets,
+    people.
     """
-    joined = np.empty((sets.shape[1], bits.shape[2]), dtype=np.uint64)
+    joined = np.empty((sets.shape[1], bits.shape[1]), dtype=np.uint64)
     for person in range(counts.shape[1]):
         for i in range(len(sets)):
             last = lengths[i] - 1
             for k in range(joined_before[i], last):
-                own = bits[sets[i, k], person]
+                own = bits[rows[sets[i, k], person]]
                 before = joined[k - 1] if k else own
                 for j in range(len(own)):
                     joined[k, j] = before[j] & own[j]
-            own = bits[sets[i, last], person]
+            own = bits[rows[sets[i, last], person]]
             before = joined[last - 1] if last else own
             ones = np.uint64(0)
             for j in range(len(own)):

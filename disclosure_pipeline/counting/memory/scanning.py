@@ -318,15 +318,16 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
     def count(in_range: IntArray, table: int, number: int) -> tuple[IntArray, list[Codes]]:
         largest, looks = int(in_range.max()), np.zeros((len(masks), loops.FEW, loops.FEW), dtype=np.int64)
         distinct = min(largest, most)
-        sizes = [largest, largest, distinct, 8 * distinct, 8 * distinct]
+        sizes = [largest, largest, distinct, 16 * distinct]
         with _take(waiting, partial(np.zeros, sum(sizes), dtype=np.uint64)) as room:
-            read, spare, slots, codes, cells = np.split(room, np.cumsum(sizes[:-1]))
+            read, spare, slots, table_of_codes = np.split(room, np.cumsum(sizes[:-1]))
             records = read[: in_range[number]]
             dealt.read(number, table, records)
             records = loops.sort_by_key(records, spare[: len(records)], key_bit)
             large = np.empty((len(masks), len(records) // loops.FEW), dtype=np.uint64)
             found = np.zeros(len(masks), dtype=np.int64)
-            loops.count_combinations(records, key_bit, masks, most, slots, codes, cells, looks, large, found)
+            of_codes = table_of_codes.reshape(-1, 2)
+            loops.count_combinations(records, key_bit, masks, most, slots, of_codes, looks, large, found)
         of_masks = zip(large, found, strict=True)
         return looks, [of_mask[:number].copy() for of_mask, number in of_masks]
 
