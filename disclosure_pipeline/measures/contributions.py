@@ -568,8 +568,9 @@ def _estimate_difference(added: Floats, q: IntArray, w: Floats) -> Estimate:
 
 
 def _square_by_key(q: IntArray, added: Floats) -> float:
-    of_q = np.bincount(q, weights=_round_for_sums(added)).astype(np.float64)
-    return sum_exactly(of_q**2)
+    some = np.flatnonzero(added)  # of a group's records, mostly few
+    of_q = np.bincount(q[some], weights=_round_for_sums(added[some])).astype(np.float64)
+    return sum_exactly(of_q[of_q != 0] ** 2)
 
 
 def _round_for_sums(values: Floats) -> Floats:
