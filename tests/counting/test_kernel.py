@@ -53,7 +53,7 @@ def test_the_paths_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Counting the keys" not in steps(Limits(table=0))
     job = radix.Job(request, radix.build_radix(keys, (4000, 4000), 1 << 60), (4000, 4000), Limits())
     packed = packing.Packing(job.keys, tuple(request.targets), 2)
-    assert sorting.sort_records(job, packed, [1]).dtype == np.uint32
+    assert sorting.pack_records(job, packed).dtype == np.uint32
 
 
 # Threads, progress, interruption

@@ -58,7 +58,7 @@ def test_copies_are_those_of_the_reference(
     at_a_time: int, gt: list[tuple[object, ...]], sd: list[tuple[object, ...]]
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(partial_records, "_AT_A_TIME", at_a_time)
+        patch.setattr(engine, "Limits", lambda: Limits(part=at_a_time))
         result = whole(dp.copies(frame(gt), [frame(sd), frame(gt)]))
         parts = partial(dp.copies(frame(gt), frame(sd), targets=["flag", "text"]))
     expected = reference.copies(gt, sd)
@@ -156,15 +156,12 @@ def test_events_are_compared_as_the_gate_compares_them() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("cells", "at_a_time", "levels"), some_of(product([0, 4, 1 << 20], [1, 50, 1 << 17], [2, 4, 40]))
-)
+@pytest.mark.parametrize(("at_a_time", "levels"), product([1, 50, 1 << 17], [2, 4, 40]))
 def test_without_a_column_the_counts_are_those_of_the_others(
-    monkeypatch: pytest.MonkeyPatch, levels: int, at_a_time: int, cells: int
+    monkeypatch: pytest.MonkeyPatch, levels: int, at_a_time: int
 ) -> None:
-    """However the records are cut, and counted by tables or sorted; levels of very different frequency."""
-    monkeypatch.setattr(partial_records, "_AT_A_TIME", at_a_time)
-    monkeypatch.setattr(partial_records, "_CELLS", cells)
+    """However the records are cut; levels of very different frequency."""
+    monkeypatch.setattr(engine, "Limits", lambda: Limits(part=at_a_time))
     rng = np.random.default_rng(levels)
     gt, *syntheses = (
         pd.DataFrame(
@@ -186,11 +183,6 @@ def test_without_a_column_the_counts_are_those_of_the_others(
         others = [column for column in columns if column is not left_out]
         assert list(column_counts) == list(map(select_copies, count(others).keys))
     assert_same_counts(counts.keys, count(columns).keys)
-    # Numbers of records that fit no code or no float beside it.
-    for name, limit in (("_BITS", 20), ("_EXACT", 4)):
-        with monkeypatch.context() as patch:
-            patch.setattr(partial_records, name, limit)
-            assert_same_counts(count(columns, without_each=True), counts)
     # More combinations than a code has: those that occur are numbered.
     monkeypatch.setattr(partial_records, "LARGEST", 1 << 12)
     for most_lower in (1, 8, 1 << 6):

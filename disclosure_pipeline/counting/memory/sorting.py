@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.memory.packing import Packing, table_bits
 from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers, unsigned_type
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths, undo_cumsum
-from disclosure_pipeline.runtime.machine import run_in_threads
+from disclosure_pipeline.runtime.machine import map_in_threads, run_in_threads
 
 _NARROW = np.iinfo(np.uint32).max
 
@@ -28,26 +28,30 @@ def find_sorted_cells(
 
     `each`: see `Cells`.
     """
-    records = sort_records(job, packing, range(len(job.records)))
+    records = pack_records(job, packing)
+    records.sort()
     parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
     find = partial(_find_in_part, job, packing, targets, each=each, with_keys=with_keys)
     finds = [partial(find, records[part]) for part in parts]
     return job.collect(finds, targets if each else (), partial(count_pairs_of, job))
 
 
-def sort_records(job: Job, packing: Packing, tables: Sequence[int]) -> Codes:
-    """Return the numbers of the records of some tables, in ascending order."""
-    ends = np.cumsum([job.records[table] for table in tables])
-    records = np.empty(ends[-1], dtype=unsigned_type(packing.bits))
+def pack_records(job: Job, packing: Packing) -> Codes:
+    """Return the numbers of the records of all tables, one table after the other."""
+    packed = np.empty(sum(job.records), dtype=unsigned_type(packing.bits))
     reading = [
         partial(sum_readers, readers, part, own[part])
-        for table, own in zip(tables, np.split(records, ends[:-1]), strict=True)
-        for readers in [packing.readers(table, records.dtype)]
+        for table, own in enumerate(split_tables(job, packed))
+        for readers in [packing.readers(table, packed.dtype)]
         for part in job.parts(table)
     ]
     run_in_threads(reading, job.threads, job.report("Packing"))
-    records.sort()
-    return records
+    return packed
+
+
+def split_tables(job: Job, packed: Codes) -> list[Codes]:
+    """Return the records of each table."""
+    return np.split(packed, np.cumsum(job.records)[:-1])
 
 
 def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
@@ -60,6 +64,36 @@ def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
     lowest = [int(number) // unit * unit for number in ascending[bounds[1:]]]
     bounds[1:] = np.searchsorted(ascending, np.array(lowest, dtype=ascending.dtype))
     return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
+
+
+def find_keys_without(job: Job, digits: Sequence[int | None]) -> Iterator[list[Cells]]:
+    """Yield the key combinations without each of these digits of the keys' code; with all digits for None."""
+    packing = Packing(job.keys, (), len(job.records))
+    packed = pack_records(job, packing)
+
+    def find(digit: int | None) -> list[Cells]:
+        records = packed.copy()
+        if digit is not None:
+            for table, own in enumerate(split_tables(job, records)):
+                read = packing.readers(table, packed.dtype)[digit]
+                for part in job.parts(table):
+                    own[part] -= read(part)
+        records.sort()
+        parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
+        return [_count_keys(packing, records[part]) for part in parts]
+
+    yield from map_in_threads(digits, find, job.formula_threads)
+
+
+def _count_keys(packing: Packing, records: Codes) -> Cells:
+    """Return the key combinations of sorted records."""
+    table = packing.table_of(records)
+    new = first_of_run(packing.q(records))
+    is_alone = new & np.append(new[1:], True)
+    alone = np.bincount(table[is_alone], minlength=packing.tables)
+    of_several = np.flatnonzero(~is_alone)
+    first = np.flatnonzero(new[of_several])
+    return Cells.of_keys(_count_by_run(table[of_several], first, packing.tables), alone=alone)
 
 
 def _find_in_part(
