@@ -1,6 +1,7 @@
 """The compiled loops, with and without a cache, beside what they stand for; all engines compare them, too."""
 
 import itertools
+import os
 import sys
 from collections import Counter
 from dataclasses import replace
@@ -240,6 +241,26 @@ print(counts.tolist())
 """
     assert run_program([sys.executable, "-c", code]).stdout.strip() == "[1, 0, 2]"
     assert list(tmp_path.rglob("*.nbi"))
+
+
+@only_in_ci("two processes that import Numba")
+def test_a_cache_of_other_classes_is_not_read(tmp_path: Path) -> None:
+    code = """
+from typing import NamedTuple
+from disclosure_pipeline.counting.memory.loops import compiled
+class Pair(NamedTuple):
+    first: int
+    second: int
+@compiled
+def add(pair):
+    return pair.first + pair.second
+"""
+    for name in ("Pair", "Both"):
+        (tmp_path / "adding.py").write_text(code.replace("Pair", name))
+        program = f"import adding; print(adding.add(adding.{name}(1, 2)))"
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+        assert run_program([sys.executable, "-c", program], env=environment).stdout.strip() == "3"
+    assert len(list(tmp_path.rglob("*.nbi"))) == 2
 
 
 def test_records_in_boxes_are_counted_as_without_loops(monkeypatch: pytest.MonkeyPatch) -> None:

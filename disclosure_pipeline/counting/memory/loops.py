@@ -6,7 +6,10 @@ made. Numbers that records are packed into are unsigned, of 64 bits: see `packin
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
@@ -26,8 +29,19 @@ Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
 Bits = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 
+@cache
+def hash_source(path: str) -> int:
+    """Return a number that is another one if the file changes; 0 if there is none."""
+    return zlib.crc32(Path(path).read_bytes()) if Path(path).is_file() else 0
+
+
 def compiled(function: Function) -> Function:
-    """Compile a function at its first call; the machine code is kept where a cache can be written."""
+    """Compile a function at its first call; the machine code is kept where a cache can be written.
+
+    Numba reads a cache before it compares the file's date, and fails if a class that it knows is gone. So the
+    caches of other versions of the file have other names.
+    """
+    function.__qualname__ += f"-{hash_source(function.__code__.co_filename):08x}"
     try:
         return cast(Function, numba.njit(nogil=True, cache=True)(function))
     except RuntimeError:  # neither the package's folder nor the user's can be written
