@@ -18,6 +18,7 @@ from disclosure_pipeline.counting.memory.packing import table_bits
 from disclosure_pipeline.counting.memory.radix import Job, Limits, Radix, build_radix, is_compiled
 from disclosure_pipeline.counting.memory.sorting import find_keys_without
 from disclosure_pipeline.measures.checks import CodedExclusions
+from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.levels import CodedColumn
 
 LARGEST = 1 << 63
@@ -48,11 +49,13 @@ def find_records(
             yield from find_combinations(packed, syntheses, left_out)
             continue
         code = build_radix(others, records, largest // prod(column.size for column in part))
-        job = Job(CountRequest(others), Radix((*code.columns, *part)), records, limits)
+        job = Job(CountRequest(others), Radix((*code.columns, *part)), records, limits, report_progress)
         first = len(code.columns)
         digits = [*left_out[: -len(part)], *range(first, first + len(part))]
-        for place, found in zip(left_out, find_keys_without(job, digits), strict=True):
+        counted = zip(left_out, find_keys_without(job, digits), strict=True)
+        for completed, (place, found) in enumerate(counted, start=1):
             yield from (replace(cells, syntheses=syntheses, left_out=place) for cells in found)
+            job.report("Comparing records without a column")(completed, len(left_out))
 
 
 def _pack_as_targets(
@@ -62,7 +65,7 @@ def _pack_as_targets(
     request = CountRequest(others, [Target(column, CodedExclusions(), math.inf) for column in part])
     bits = sum(target.bits for target in request.targets)
     keys = build_radix(others, records, LARGEST >> bits)
-    return Job(request, keys, records, limits) if keys.size <= LARGEST >> bits else None
+    return Job(request, keys, records, limits, report_progress) if keys.size <= LARGEST >> bits else None
 
 
 def _split_columns(
