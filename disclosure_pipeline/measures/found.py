@@ -228,7 +228,7 @@ def _compare(counts: BoxCounts, sizes: Sizes, coverage: OwnCoverage | None) -> t
     """Return the number of people shown, and of those expected to be."""
     fresh = _Fresh.count(counts.others, sizes)
     covered = 1.0 if coverage is None else coverage.share()
-    by_others = fresh.people * fresh.expect(fresh.pairs, covered)
+    by_others = fresh.people * float(fresh.expect(fresh.pairs, covered))
     shown = int(np.count_nonzero((counts.others == 0) & counts.shown))
     return shown, max(by_others, _shown_by_model(counts))
 
@@ -428,7 +428,7 @@ def detection_limit_of_copies(
 
 def _expect_shown(figures: Found, fresh: _Fresh) -> float:
     """Return the share of people whom a fresh table shows: of lone people as many as of those counted."""
-    return figures.alone / 100 * fresh.expect(fresh.pairs) * fresh.people / max(fresh.alone, 1)
+    return figures.alone / 100 * float(fresh.expect(fresh.pairs)) * fresh.people / max(fresh.alone, 1)
 
 
 def _find_limit(
@@ -456,7 +456,7 @@ def _variance_of_expected(fresh: _Fresh) -> float:
     """Return the variance of the share that a fresh table is expected to show: the number of pairs varies."""
     shared = 1 + fresh.looked_at
     spread = math.sqrt(max(fresh.pairs, 1) * shared)
-    return (fresh.expect(fresh.pairs + spread) - fresh.expect(fresh.pairs)) ** 2
+    return float(fresh.expect(fresh.pairs + spread) - fresh.expect(fresh.pairs)) ** 2
 
 
 _WORDS = words_of_fields(Found)
