@@ -199,7 +199,7 @@ def most_found_given_pairs(
     """
     from scipy.special import gammainc, gammaincc  # chances of a Poisson variable
 
-    means = np.linspace(pairs, highest_mean(pairs, level), _MEANS)
+    means = pairs + (highest_mean(pairs, level) - pairs) * _TRIED
     few, found = gammaincc(pairs + 1, means), mean_found(means)
     low, high, step = 0, alone + 1, 1  # low is probable enough, high is not
     while high - low > 1:
@@ -211,7 +211,7 @@ def most_found_given_pairs(
     return low
 
 
-_MEANS = 49
+_TRIED = np.linspace(0, 1, 49)  # means, from the pairs that were counted to the highest possible
 
 
 def _fresh_shares(counts: PeopleCounts, sizes: Sizes) -> tuple[float, float]:
