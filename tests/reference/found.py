@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import cache
 
 Row = tuple[object, ...]
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
@@ -34,12 +35,14 @@ def boxes(
     """Return for each person the other records, whether shown, and the chances by columns and by values."""
     scales = [scale_of([row[k] for row in gt]) for k in range(len(gt[0]))]
 
+    @cache
+    def near_rows(value: object, k: int, wide: float, in_gt: bool) -> set[int]:
+        return {i for i, row in enumerate(gt if in_gt else sd) if near(value, row[k], scales[k], wide)}
+
     def box(person: Row, table: Sequence[Row], at: dict[int, float]) -> list[int]:
-        return [
-            i
-            for i, row in enumerate(table)
-            if all(near(person[k], row[k], scales[k], wide) for k, wide in at.items())
-        ]
+        return sorted(
+            set.intersection(*(near_rows(person[k], k, wide, table is gt) for k, wide in at.items()))
+        )
 
     at = dict.fromkeys(columns, tolerance)
     numbers = [k for k in columns if scales[k] is not None]
