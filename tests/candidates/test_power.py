@@ -296,7 +296,7 @@ def draw_anew(people: pd.DataFrame, tries: int) -> GatePower:
     return GatePower(PEOPLE // 2, {COPIES: tuple(smallest)})
 
 
-@only_in_ci("judges 600 tables", days=2)
+@only_in_ci("judges 600 tables", days=6)
 def test_fresh_draws_and_halves_are_refused_alike(monkeypatch: pytest.MonkeyPatch) -> None:
     """Halves of several ground truths: in one of its own, copies may be easier to notice than in another."""
     monkeypatch.setattr(power, "KINDS", (COPIES,))
