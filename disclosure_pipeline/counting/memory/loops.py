@@ -26,7 +26,7 @@ _HALF = np.uint64(32)  # a cell is one number: its SD records from this bit on, 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Records = np.ndarray[tuple[int], np.dtype[np.uint64]]
-Bits = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
+Rows = np.ndarray[tuple[int, int], np.dtype[np.uint64]]
 
 
 @cache
@@ -569,9 +569,9 @@ def count_combinations(
     masks: Records,
     most: int,
     slots: Records,
-    table: Bits,
+    table: Rows,
     looks: IntArray,
-    large: np.ndarray[tuple[int, int], np.dtype[np.uint64]],
+    large: Rows,
     found: IntArray,
 ) -> None:
     """Count the records of each combination of the bits of each mask, which all hold the key's.
@@ -636,7 +636,7 @@ _FOUR_OF_EIGHT, _EVERY_EIGHTH = np.uint64(0x0F0F0F0F0F0F0F0F), np.uint64(0x01010
 
 @compiled
 def count_in_sets(
-    bits: Bits,
+    bits: Rows,
     rows: IntArray,
     sets: IntArray,
     lengths: IntArray,

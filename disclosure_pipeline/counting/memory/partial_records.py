@@ -42,7 +42,8 @@ def find_records(
     records = tuple(len(table.stored) for table in columns[0].tables)
     largest = LARGEST >> (table_bits(len(records)) - 1)
     for number, (part, others) in enumerate(_split_columns(columns, order)):
-        left_out = [*([] if order or number else [None]), *(places[id(column)] for column in part)]
+        whole: list[int | None] = [] if order or number else [None]
+        left_out = [*whole, *(places[id(column)] for column in part)]
         if is_compiled(sum(records), limits) and (packed := _pack_as_targets(part, others, records, limits)):
             from disclosure_pipeline.counting.memory.scanning import find_combinations
 
@@ -51,10 +52,9 @@ def find_records(
         code = build_radix(others, records, largest // prod(column.size for column in part))
         job = Job(CountRequest(others), Radix((*code.columns, *part)), records, limits, report_progress)
         first = len(code.columns)
-        digits = [*left_out[: -len(part)], *range(first, first + len(part))]
-        counted = zip(left_out, find_keys_without(job, digits), strict=True)
-        for completed, (place, found) in enumerate(counted, start=1):
-            yield from (replace(cells, syntheses=syntheses, left_out=place) for cells in found)
+        found = find_keys_without(job, [*whole, *range(first, first + len(part))])
+        for completed, (place, of_others) in enumerate(zip(left_out, found, strict=True), start=1):
+            yield from (replace(cells, syntheses=syntheses, left_out=place) for cells in of_others)
             job.report("Comparing records without a column")(completed, len(left_out))
 
 
