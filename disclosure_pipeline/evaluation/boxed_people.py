@@ -195,15 +195,12 @@ class BoxedPeople:
         """Count the other people in the boxes of the people, or of the `first` of them, on each set."""
         person, _ = self.own
         people = len(self.people) if first is None else min(first, len(self.people))
-        counted = self.counters[GT].count(sets, people)
-        if len(person) == len(self.people):  # a person is near, and has no other record
-            return [near - 1 for near in counted]
         own_near = {
             (k, place): self.boxes.are_near(k, GT, self.own, place)
             for k, place in {pair for one in sets for pair in one}
         }
         others: list[IntArray] = []
-        for one, near in zip(sets, counted, strict=True):
+        for one, near in zip(sets, self.counters[GT].count(sets, people), strict=True):
             own = np.logical_and.reduce([own_near[pair] for pair in one])
             others.append(near - np.bincount(person[own], minlength=people)[:people])
         return others

@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.cells import Cells, Found, LoneKeys, Parts
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
 from disclosure_pipeline.counting.memory.packing import Packing, table_bits
 from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers, unsigned_type
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths, undo_cumsum
 from disclosure_pipeline.runtime.machine import map_in_threads, run_in_threads
 
@@ -70,14 +70,14 @@ def find_keys_without(job: Job, digits: Sequence[int | None]) -> Iterator[list[C
     """Yield the key combinations without each of these digits of the keys' code; with all digits for None."""
     packing = Packing(job.keys, (), len(job.records))
     packed = pack_records(job, packing)
+    readers = [packing.readers(table, packed.dtype) for table in range(packing.tables)]
 
     def find(digit: int | None) -> list[Cells]:
         records = packed.copy()
         if digit is not None:
             for table, own in enumerate(split_tables(job, records)):
-                read = packing.readers(table, packed.dtype)[digit]
                 for part in job.parts(table):
-                    own[part] -= read(part)
+                    own[part] -= readers[table][digit](part)
         records.sort()
         parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
         return [_count_keys(packing, records[part]) for part in parts]
@@ -87,22 +87,22 @@ def find_keys_without(job: Job, digits: Sequence[int | None]) -> Iterator[list[C
 
 def _count_keys(packing: Packing, records: Codes) -> Cells:
     """Return the key combinations of sorted records."""
-    table = packing.table_of(records)
-    new = first_of_run(packing.q(records))
-    is_alone = new & np.append(new[1:], True)
-    alone = np.bincount(table[is_alone], minlength=packing.tables)
-    of_several = np.flatnonzero(~is_alone)
-    first = np.flatnonzero(new[of_several])
-    return Cells.of_keys(_count_by_run(table[of_several], first, packing.tables), alone=alone)
+    table, is_alone = _find_alone(packing, records)
+    by_key = RecordsByKey.from_sorted(packing, records[~is_alone], table[~is_alone])
+    return Cells.of_keys(by_key.count(), alone=np.bincount(table[is_alone], minlength=packing.tables))
+
+
+def _find_alone(packing: Packing, records: Codes) -> tuple[Codes, Mask]:
+    """Return the table of each of some sorted records, and which of them no other has the keys of."""
+    new = np.append(first_of_run(packing.q(records)), True)
+    return packing.table_of(records), new[:-1] & new[1:]
 
 
 def _find_in_part(
     job: Job, packing: Packing, targets: Sequence[int], records: Codes, *, each: bool, with_keys: bool
 ) -> Iterator[Found]:
     """Yield the cells of some keys, all of whose records these are."""
-    table = packing.table_of(records)
-    new = np.append(first_of_run(packing.q(records)), True)
-    is_alone = new[:-1] & new[1:]
+    table, is_alone = _find_alone(packing, records)
     alone = np.bincount(table[is_alone], minlength=packing.tables)
     of_several = ~is_alone
     by_key = RecordsByKey.from_sorted(packing, records[of_several], table[of_several])
