@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from disclosure_pipeline.measures.attribute import DEFINITIONS, tabulate_definitions
 from disclosure_pipeline.measures.band_counts import BandCounts, band_counts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts
-from disclosure_pipeline.measures.catalogue import OF_TARGETS
+from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
 from disclosure_pipeline.measures.checks import (
-    STEPS,
     CodedExclusions,
+    count_taken_out,
     exclude,
 )
 from disclosure_pipeline.measures.copies import Combinations, CopyCounts, HitCounts
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.frequency import FrequencyTable, is_only_level, tabulate_keys
 from disclosure_pipeline.measures.guesses import CellGuesses
 from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.people import PeopleCounts
@@ -30,16 +31,13 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
     CellTotals,
-    DisclosureTables,
     Sums,
     Totals,
-    Uniques,
     cell_totals,
     count_figures,
-    disclosure_tables,
+    count_records,
+    count_totals,
     share_of_levels,
-    totals_of_tables,
-    uniques,
 )
 from disclosure_pipeline.tables.levels import CodedColumn
 
@@ -157,18 +155,15 @@ def _draw_positions(records: int, limit: int, seed: int, table: int) -> IntArray
     return drawn
 
 
-TABLES = tuple(field.name for field in fields(DisclosureTables))
-
-
 @dataclass(frozen=True)
 class KeyCounts:
-    """Counts of the keys in one synthesis, whatever the target.
+    """Counts of the keys in one synthesis, whatever the target: `added` has the sums of `catalogue.OF_KEYS`.
 
     If the keys are all columns that the tables share, these are copies: `shared.SD_in_GT` in all, and
     `unique_hits.hits` copies of a record that no other GT record equals.
     """
 
-    uniques: Uniques
+    added: tuple[Sums, ...]
     shared: SharedCounts
     unique_hits: HitCounts
     matched: MatchedKeys
@@ -176,20 +171,24 @@ class KeyCounts:
     @property
     def people(self) -> PeopleCounts:
         """The GT records that are alone with their keys, and how many of them are found in SD."""
-        uniques = self.uniques
-        return PeopleCounts(uniques.in_GT, self.unique_hits.pairs, uniques.in_GT_of_keys_in_SD, uniques.in_SD)
+        alone, found, alone_in_SD = (self.count(name) for name in ("UiO", "UiOiS", "UiS"))
+        return PeopleCounts(alone, self.unique_hits.pairs, found, alone_in_SD)
+
+    def count(self, figure: str) -> int:
+        """Return the number of records that add to a figure."""
+        return count_records(OF_KEYS, self.added, figure)
 
 
 @dataclass(frozen=True)
 class Excluded:
     """The records that exclusions take out of the tables, and those that they leave.
 
-    `taken_out`: records that each step of STEPS takes out of each table of TABLES (shape: tables, steps).
-    `original_t`: remaining GT records by target level.
+    `taken_out`: records that each of `checks.STEPS` takes out of each of `attribute.TABLES` (shape: tables,
+    steps). `added`: the sums of `catalogue.OF_KEYS`. `original_t`: remaining GT records by target level.
     """
 
     taken_out: IntArray
-    uniques: Uniques
+    added: tuple[Sums, ...]
     original_t: Grouped
 
 
@@ -212,6 +211,11 @@ class TargetCounts:
     baselines: BaselineCounts
     certainty: tuple[CertaintyCounts, ...]
     bands: BandCounts | None = None
+
+    @property
+    def records(self) -> Mapping[str, int]:
+        """The number of records that count by each definition of [R App. 1]."""
+        return {name: count_records(OF_TARGETS, self.added, name) for name in DEFINITIONS}
 
     @property
     def has_large_cells(self) -> bool:
@@ -240,7 +244,7 @@ class DisclosureCounts:
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
     """Count the keys from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return KeyCounts(
-        uniques(d_q, s_q, s_q > 0, keys),
+        count_figures(tabulate_keys(d_q, s_q, keys), OF_KEYS, None, None),
         count_shared(d_q * keys, s_q * keys),
         Combinations.of_records(d_q, keys).count_hits(s_q),
         matched_keys(d_q, s_q, keys),
@@ -260,17 +264,17 @@ def count_target(
     """Count one target in a synthesis from its cells; for `large_pairs` see `TargetCounts`."""
     exclusions = target.exclusions
     sizes, no_guess = target.sizes(synthesis), target.no_guess
-    tables, left, left_s, excluded = disclosure_tables(f), None, None, None
+    left, left_s, excluded = None, None, None
     if exclusions:
-        tables, taken_out = exclude(f, tables, exclusions)
-        left, left_s = tables.original.values(), tables.synthetic.values()
+        left, left_s = exclude(f, exclusions)
         excluded = Excluded(
-            taken_out=np.array([[taken_out[table][step] for step in STEPS] for table in TABLES]),
-            uniques=uniques(f.sum_by_q(left), f.sum_by_q(left_s), f.s_q[f.first] > 0, f.alike),
-            original_t=Grouped.sum_by_group(f.t, left * f.n),
+            count_taken_out(f, exclusions, tabulate_definitions(f)),
+            count_figures(f, OF_KEYS, left, left_s),
+            Grouped.sum_by_group(f.t, left * f.n),
         )
-    d, added = f.d if left is None else left, count_figures(f, OF_TARGETS, left, left_s)
-    totals = totals_of_tables(f, tables)
+    d, s = f.d if left is None else left, f.s if left_s is None else left_s
+    told = is_only_level(f.s, f.s_q)
+    added, totals = count_figures(f, OF_TARGETS, left, left_s), count_totals(f, d, s, told)
     both_t = target.column.counts[0] + target.column.counts[synthesis]
     baselines = baseline_counts(f, sizes, no_guess, both_t, left)
     guesses = baselines.guessed
@@ -278,7 +282,7 @@ def count_target(
         guesses = CellGuesses.from_synthetic(f, f.s, np.zeros(f.targets, dtype=bool)).count(f, d)
     return TargetCounts(
         totals,
-        cell_totals(f, d, tables.DiSCO.where, target.count_occurring_levels(synthesis), guesses.named),
+        cell_totals(f, d, told & (d > 0), target.count_occurring_levels(synthesis), guesses.named),
         added,
         large_pairs,
         excluded,

@@ -27,7 +27,6 @@ from disclosure_pipeline.evaluation.record_sets import (
     draw_records,
 )
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
-from disclosure_pipeline.measures.attribute import unique_records
 from disclosure_pipeline.measures.chance import beyond_chance, hits_by_chance
 from disclosure_pipeline.measures.copies import (
     ALL_COLUMNS,
@@ -41,6 +40,7 @@ from disclosure_pipeline.measures.copies import (
 )
 from disclosure_pipeline.measures.copies import copies as copies_of
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
+from disclosure_pipeline.measures.identity import mark_unique_records
 from disclosure_pipeline.measures.people import found_by_independent_columns, people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.alignment import check_tables
@@ -406,7 +406,9 @@ def replicated_uniques(
     warn_of_doubts(find_doubts(tables, key_columns))
     q = combine_columns(key_columns)
     syntheses = tables.frames[1:]
-    replicated, in_original = zip(*(unique_records(q, i + 1) for i in range(len(syntheses))), strict=True)
+    replicated, in_original = zip(
+        *(mark_unique_records(q, i + 1) for i in range(len(syntheses))), strict=True
+    )
     figures: dict[str, list[float]] = {}
     for name, masks in (("replicated", replicated), ("in_original", in_original)):
         numbers = [int(mask.sum()) for mask in masks]

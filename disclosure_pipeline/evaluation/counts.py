@@ -26,7 +26,6 @@ from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.found import USUAL_BOUNDS
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, Rows, combine_keys, frequency_tables
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared
-from disclosure_pipeline.measures.totals import disclosure_tables
 from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
 from disclosure_pipeline.tables.encoding import Change, list_rounding_changes
@@ -245,7 +244,7 @@ class RecordCells:
     def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
         """Place all records of GT and of the synthesis in cells."""
         [f] = frequency_tables(replace(q, q=(q.q[0], q.q[synthesis])), (t[0], t[synthesis]), levels)
-        return cls(f, np.searchsorted(f.q * levels + f.t, q.q[0] * levels + t[0]))
+        return cls(f, f.find_cell(q.q[0], t[0]))
 
     def count(self, members: Mask) -> IntArray:
         """Count the members of a group in each cell (`members`: a mask over all GT records)."""
@@ -266,6 +265,5 @@ def place_records(q: Keys, target: Target, synthesis: int, unit: IntArray) -> Ro
     if not target.exclusions:
         return rows
     excluded = find_excluded(target.exclusions, cells.f.t, lambda k: q.level_of(k)[cells.f.q])
-    tables = disclosure_tables(cells.f)
-    left, _ = exclude(replace(cells.f, excluded=excluded), tables, target.exclusions)
-    return replace(rows, d_left=left.original.values(), s_left=left.synthetic.values())
+    left, left_s = exclude(replace(cells.f, excluded=excluded), target.exclusions)
+    return replace(rows, d_left=left, s_left=left_s)

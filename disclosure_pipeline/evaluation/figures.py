@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import TABLES, TargetCounts, mark_unguessable
+from disclosure_pipeline.counting.counts import TargetCounts, mark_unguessable
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import (
@@ -24,13 +24,13 @@ from disclosure_pipeline.evaluation.resemblance import (
     whole_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.attribute import Identity, attribute, identity
+from disclosure_pipeline.measures.attribute import TABLES, attribute
 from disclosure_pipeline.measures.band_counts import BandCounts
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
 from disclosure_pipeline.measures.baselines import baselines
 from disclosure_pipeline.measures.cap import cap_measures
-from disclosure_pipeline.measures.catalogue import OF_TARGETS
+from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.certainty import Certainty, certainty
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
@@ -41,6 +41,8 @@ from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, TogetherTargetCounts, together
 from disclosure_pipeline.measures.totals import APART_SCALE, measure_figures
 from disclosure_pipeline.tables.levels import CodedColumn
+
+_OF_KEYS = [figure.name for figure in OF_KEYS]
 
 Rows = dict[tuple[Any, ...], dict[str, Any]]
 """The rows of a frame by their index."""
@@ -159,13 +161,14 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
     )
     identity_frame = build_frame(
         {
-            (synthesis,): to_row(identity(of_keys.uniques, counts.records[0], N_s)) | others.hits[synthesis]
+            (synthesis,): measure_figures(OF_KEYS, of_keys.added, counts.records[0], N_s)[0]
+            | others.hits[synthesis]
             for synthesis, (of_keys, N_s) in enumerate(
                 zip(counts.counts.keys, counts.records[1:], strict=True), start=1
             )
         },
         ["synthesis"],
-        [*list_figures(Identity), *list_figures(UniqueHits)],
+        [*_OF_KEYS, *list_figures(UniqueHits)],
     )
     in_bands = {
         (target, synthesis): {"within": str(plan.grouping.within[target]), **figures}
@@ -184,7 +187,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
         identity_after_exclusions=build_frame(
             {place.index: _measure_identity_left(place, counts) for place in places},
             per_target,
-            list_figures(Identity),
+            _OF_KEYS,
             attribute_frame,
         ),
         one_way=build_unindexed_frame(
@@ -253,13 +256,14 @@ def _measure_target(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the figures of the frames `attribute` and `cap`."""
     totals, cells, N = place.counted.totals, place.counted.cells, (place.sizes.N_d, place.sizes.N_s)
+    records = place.counted.records
     values, _ = measure_figures(OF_TARGETS, place.counted.added, *N)
     of_attribute = {name: value for name, value in values.items() if name not in COLUMNS["cap"]}
-    of_attribute |= to_row(attribute(totals))
-    by_guess = cap_measures(totals, cells, place.GT_t, *N) if plan.attribution else None
+    of_attribute |= to_row(attribute(totals, records["DiSCO"]))
+    by_guess = cap_measures(records, totals, cells, place.GT_t, *N) if plan.attribution else None
     of_cap = to_row(by_guess) if by_guess else {}
     if plan.chance:
-        of_attribute |= to_row(chance(totals.records.DiSCO, cells.d_by_s_q_t, place.SD_t, *N))
+        of_attribute |= to_row(chance(records["DiSCO"], cells.d_by_s_q_t, place.SD_t, *N))
     of_cap |= {name: figure for name, figure in compared.items() if name in COLUMNS["cap"]}
     of_attribute |= {name: figure for name, figure in compared.items() if name not in COLUMNS["cap"]}
     return of_attribute, of_cap
@@ -268,8 +272,8 @@ def _measure_target(
 def _measure_identity_left(place: _TargetInSynthesis, counts: Counts) -> dict[str, Any]:
     """Return the figures of identity after exclusions: those of all records where there are none."""
     excluded = place.counted.excluded
-    left = excluded.uniques if excluded else counts.counts.keys[place.synthesis - 1].uniques
-    return to_row(identity(left, place.sizes.N_d, place.sizes.N_s))
+    left = excluded.added if excluded else counts.counts.keys[place.synthesis - 1].added
+    return measure_figures(OF_KEYS, left, place.sizes.N_d, place.sizes.N_s)[0]
 
 
 def _list_excluded(place: _TargetInSynthesis) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -277,7 +281,8 @@ def _list_excluded(place: _TargetInSynthesis) -> Iterator[tuple[tuple[Any, ...],
     excluded = place.counted.excluded
     taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
     for table, records in zip(TABLES, taken_out, strict=True):
-        remaining = getattr(place.counted.totals.records, table)
+        whole = {"original": place.sizes.N_d, "synthetic": place.sizes.N_s}.get(table)
+        remaining = place.counted.records[table] if whole is None else whole - sum(records)
         yield (*place.index, table), dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
 
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
-from disclosure_pipeline.measures.attribute import Attribute, Identity, Individual
+from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
-from disclosure_pipeline.measures.catalogue import FIGURES, OF_TARGETS
+from disclosure_pipeline.measures.catalogue import FIGURES, OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import CONTROL_ATTRIBUTE, CONTROL_IDENTITY, OneWay, TwoWay
@@ -67,7 +67,7 @@ def _guard(name: str, words: Words, by_chance: Words | None = None) -> dict[str,
     return described
 
 
-_IDENTITY = words_of_fields(Identity)
+_IDENTITY = {figure.name: figure.words for figure in OF_KEYS}
 _HITS = words_of_fields(UniqueHits)
 _BASELINES = words_of_fields(Baselines)
 _CAP = words_of_fields(CAP)
@@ -85,7 +85,6 @@ _COPIED = _select(
     *("unique_copies", "unique_copies_others", "unique_copies_beyond", "unique_copies_beyond_se"),
     *("unique_copies_apart", "people_copied", "people_copied_expected", "people_copied_beyond_se"),
 )
-_INDIVIDUAL = words_of_fields(Individual)
 
 # Figures by weight: each record counts as the people it represents.
 _PEOPLE_WEIGHED = weigh_words(_PEOPLE, COPY_FIGURES)
@@ -204,7 +203,7 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     "resemblance": words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled"),
     "key_sets": _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO"),
     "subgroups": words_of_fields(Subgroup) | _GROUPS,
-    "individual_attribution": {"CAP_GT": _INDIVIDUAL["CAP"], **_INDIVIDUAL},
+    "individual_attribution": frame_words.INDIVIDUAL,
     "weap": frame_words.WEAP,
     "replicated_uniques": frame_words.REPLICATED,
     "compare_remedies": _SMALL_KEY_SET

@@ -9,16 +9,19 @@ from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.found import Found
 from disclosure_pipeline.measures.survey import HouseholdRisk
 from disclosure_pipeline.measures.words import (
+    BAILLARGEON,
     BY_CHANCE,
     CONFIDENTIAL,
     COUNT,
     NONE,
+    RAAB,
     RECORDS,
     SHARE,
     SYNTHETIC,
     SYNTHPOP,
     TAUB,
     WITH_LEVEL,
+    YESNO,
     Words,
     standard_error_of,
     words_of_fields,
@@ -180,6 +183,32 @@ REPLICATED: dict[str, Words] = {
         "This many synthetic records are the only ones with their keys, which some person has.",
         denominator=SYNTHETIC,
         source=SYNTHPOP,
+    ),
+}
+
+_CAP_OF_RECORD = Words(
+    "chance of a right guess",
+    "The chance that a guess drawn from the records with this person's keys is right.",
+    SHARE,
+    source=BAILLARGEON,
+)
+INDIVIDUAL: dict[str, Words] = {
+    "CAP_GT": _CAP_OF_RECORD,
+    "CAP": _CAP_OF_RECORD,
+    "DiSCO": Words(
+        "disclosed and correct",
+        "Whether the synthetic table discloses this person's target.",
+        YESNO,
+        source=RAAB,
+    ),
+    "DiSDiO": Words(
+        "disclosed in both tables", "Whether both tables disclose this person's target.", YESNO, source=RAAB
+    ),
+    "repU": Words(
+        "replicated unique",
+        "Whether this person is the only one with these keys in both tables.",
+        YESNO,
+        source=RAAB,
     ),
 }
 

@@ -221,7 +221,7 @@ def _find_shared_units(prepared: PreparedHoldout, on_progress: OnProgress) -> li
 def _describe_shared(counts: KeyCounts, records: int, N_d: int) -> list[str]:
     hits = counts.unique_hits
     shared = shared_records(
-        counts.shared.SD_in_GT, hits.hits, records, N_d - counts.uniques.in_GT, hits.pairs, N_d
+        counts.shared.SD_in_GT, hits.hits, records, N_d - counts.count("UiO"), hits.pairs, N_d
     )
     if not shared.beyond:
         return []
@@ -269,13 +269,13 @@ def _measure_target(
     counts: TargetCounts, target: CodedColumn, synthesis: int, certainties: Sequence[Any]
 ) -> dict[str, float]:
     people_t, s_t = target.counts[0], target.counts[synthesis]
-    N, records, excluded = int(people_t.sum()), counts.totals.records, counts.excluded
+    N, records, excluded = int(people_t.sum()), counts.records, counts.excluded
     left_t = excluded.original_t.by_position(target.size) if excluded else people_t
     right = count_right_guesses(counts.baselines.guessed, left_t, s_t, mark_unguessable(target))
     attributed = sum_quotients(counts.totals.DCAP.sums, counts.totals.DCAP.groups)
     figures = {
-        "iS": percent(records.iS, N),
-        "DiSCO": percent(records.DiSCO, N),
+        "iS": percent(records["iS"], N),
+        "DiSCO": percent(records["DiSCO"], N),
         "DCAP": percent(attributed, N * SCALE),
         "guessed": percent(right, N * SCALE),
     }

@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.arguments import choose_target
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import format_frame, join_records, to_row
+from disclosure_pipeline.evaluation.frames import format_frame, join_records
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     PALE_BLUE,
@@ -29,7 +29,7 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     style_legibly,
 )
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
-from disclosure_pipeline.measures.attribute import combine_cells, individual, share_of_key
+from disclosure_pipeline.measures.contributions import FIGURES
 from disclosure_pipeline.measures.exact import (
     Floats,
     IntArray,
@@ -37,7 +37,7 @@ from disclosure_pipeline.measures.exact import (
     percent_of_quotients,
     sum_by_position,
 )
-from disclosure_pipeline.measures.frequency import FrequencyTable, frequency_tables
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, frequency_tables
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
@@ -104,6 +104,9 @@ class IndividualAttribution:
         return draw_distributions(name, self._cells[name])
 
 
+_FIGURE_OF_COLUMN = {"CAP_GT": "CAPd", "CAP": "DCAP", "DiSCO": "DiSCO", "DiSDiO": "DiSDiO", "repU": "repU"}
+
+
 def individual_attribution(
     ground_truth: TableSource,
     synthetic: Syntheses,
@@ -142,17 +145,14 @@ def individual_attribution(
     records: dict[tuple[Any, int], pd.DataFrame] = {}
     weap, frequencies = {}, {}
     for target in target_columns:
-        cells = combine_cells(q, target.codes, target.size)
-        CAP_GT = share_of_key(cells, q, 0, 0)
-        for synthesis in range(1, len(tables.frames)):
-            figures = {"CAP_GT": CAP_GT, **to_row(individual(cells, q, synthesis))}
-            records[target.name, synthesis] = pd.DataFrame(figures)
-        by_synthesis = {
-            i: pd.Series(share_of_key(cells, q, i, i), index=frame.index)
-            for i, frame in enumerate(tables.frames[1:], start=1)
-        }
+        of_target = frequencies[target.name] = tuple(frequency_tables(q, target.codes, target.size))
+        by_synthesis = {}
+        for i, f in enumerate(of_target, start=1):
+            of_GT, of_SD = (Rows(f, f.find_cell(q.q[table], target.codes[table])) for table in (0, i))
+            figures = {column: FIGURES[name](of_GT) for column, name in _FIGURE_OF_COLUMN.items()}
+            records[target.name, i] = pd.DataFrame(figures)
+            by_synthesis[i] = pd.Series(FIGURES["DCAP"](of_SD), index=tables.frames[i].index)
         weap[target.name] = pd.concat(by_synthesis, names=["synthesis"])
-        frequencies[target.name] = tuple(frequency_tables(q, target.codes, target.size))
     return IndividualAttribution(
         keys=tables.keys,
         targets=tables.targets,

@@ -25,10 +25,10 @@ from disclosure_pipeline.evaluation.resemblance import (
     warn_of_doubts,
     whole_key_overlap,
 )
-from disclosure_pipeline.measures.attribute import Identity, identity
+from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED
+from disclosure_pipeline.measures.totals import measure_figures
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
 from disclosure_pipeline.tables.alignment import Tables, check_names, check_tables, holds_values
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
@@ -204,7 +204,7 @@ def _measure(
     N_d, *N_s = opened.records
     Dorig = np.full((len(sets), len(N_s), len(targets)), math.nan)
     DiSCO = Dorig.copy()
-    identities: list[Identity] = []
+    identities: list[Mapping[str, float]] = []
     overlaps: list[Mapping[str, float]] = []
     for i, keys in enumerate(sets):
         measured = [t for t, target in enumerate(targets) if target not in keys]
@@ -214,10 +214,13 @@ def _measure(
         )
         [counts] = count_tables(opened, [request])
         for t, of_target in zip(measured, counts.targets, strict=True):
-            records = [of_synthesis.totals.records for of_synthesis in of_target]
-            Dorig[i, :, t] = [percent(of_synthesis.Dorig, N_d) for of_synthesis in records]
-            DiSCO[i, :, t] = [percent(of_synthesis.DiSCO, N_d) for of_synthesis in records]
-        identities += [identity(of_keys.uniques, N_d, n) for of_keys, n in zip(counts.keys, N_s, strict=True)]
+            for j, (of_synthesis, n) in enumerate(zip(of_target, N_s, strict=True)):
+                figures, _ = measure_figures(OF_TARGETS, of_synthesis.added, N_d, n)
+                Dorig[i, j, t], DiSCO[i, j, t] = figures["Dorig"], figures["DiSCO"]
+        identities += [
+            measure_figures(OF_KEYS, of_keys.added, N_d, n)[0]
+            for of_keys, n in zip(counts.keys, N_s, strict=True)
+        ]
         overlaps += whole_key_overlap([of_keys.shared for of_keys in counts.keys], N_d, N_s).values()
         on_progress("Measuring the key sets", i + 1, len(sets))
     coded = list(columns.values())

@@ -15,9 +15,9 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import share_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.measures.attribute import combine_cells, unique_records
 from disclosure_pipeline.measures.exact import Mask
-from disclosure_pipeline.measures.frequency import Keys
+from disclosure_pipeline.measures.frequency import Keys, frequency_tables, is_only_level
+from disclosure_pipeline.measures.identity import mark_unique_records
 from disclosure_pipeline.tables.alignment import Tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import CodedColumn, Kind, widen_column
@@ -113,7 +113,7 @@ class Remedy:
 
 def _remove_replicated_uniques(tables: Tables) -> Frames:
     q = combine_columns(tables.code(tables.keys))
-    return _remove_records(tables, [unique_records(q, i)[0] for i in range(1, len(tables.frames))])
+    return _remove_records(tables, [mark_unique_records(q, i)[0] for i in range(1, len(tables.frames))])
 
 
 def _remove_unique_copies(tables: Tables) -> Frames:
@@ -127,11 +127,10 @@ def _blank_copied_targets(tables: Tables) -> Frames:
     q = combine_columns(tables.code(tables.keys))
     changed = [frame.copy() for frame in tables.frames]
     for target in tables.code(tables.targets):
-        cells = combine_cells(q, target.codes, target.size)
-        for i in range(1, len(changed)):
-            cell = cells.q[i]
-            alone = cells.counts[i][cell] == q.counts[i][q.q[i]]
-            discloses = alone & (cells.counts[0][cell] > 0)
+        tables_of_target = frequency_tables(q, target.codes, target.size)
+        for i, f in enumerate(tables_of_target, start=1):
+            cell = f.find_cell(q.q[i], target.codes[i])
+            discloses = (is_only_level(f.s, f.s_q) & (f.d > 0))[cell]
             copied = whole.counts[0][whole.q[i]] > 0
             changed[i][target.name] = _blank(changed[i][target.name], discloses & copied)
     return tuple(changed)

@@ -1,30 +1,20 @@
-"""Identity disclosure, attribute disclosure, and correct attribution probability (CAP).
+"""Attribute disclosure: what SD tells with certainty of people whose keys are known.
 
-Sources: [R] Raab, Nowok & Dibben 2024: identity disclosure in 3.2, attribute disclosure in 3.3, definitions
-in App. 1, CAP in App. 2. [B] Baillargeon & Charest 2020, "A closer look at the CAP risk measure". [T] Taub,
-Elliot et al. 2018. [L] Little, Allmendinger & Elliot 2025. These sources use some names for several measures;
-here every measure has its own name. `frequency` explains the notation.
+Source: [R] Raab, Nowok & Dibben 2024, 3.3; definitions in App. 1. `frequency` explains the notation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from disclosure_pipeline.measures.entry import Baseline, Figure, Place, place_beyond
-from disclosure_pipeline.measures.exact import (
-    Floats,
-    IntArray,
-    Mask,
-    percent,
-)
-from disclosure_pipeline.measures.frequency import Keys, combine_keys
-from disclosure_pipeline.measures.totals import Totals, Uniques, is_only_level
+from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, is_only_level
+from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import (
-    BAILLARGEON,
     BEYOND_OTHERS,
     BY_ITSELF,
     BY_OTHERS,
@@ -32,73 +22,11 @@ from disclosure_pipeline.measures.words import (
     POINTS,
     RAAB,
     RECORDS,
-    SHARE,
     SYNTHETIC,
     WEIGHTED,
-    YESNO,
     Words,
-    figure,
     neutral,
-    words_of_fields,
 )
-
-
-@dataclass(frozen=True)
-class Identity:
-    """Percent of all GT records (UiS: of all SD records)."""
-
-    UiO: float = neutral(
-        "unique in the confidential table",
-        "People who are the only ones with their combination of keys.",
-        source=RAAB,
-        finding="{value} of the people are the only ones with their keys",
-    )
-    UiS: float = figure(
-        "unique in the synthetic table",
-        "Synthetic records that are the only ones with their combination of keys.",
-        denominator=SYNTHETIC,
-        source=RAAB,
-        finding="{value} of the synthetic records are the only ones with their keys",
-    )
-    UiOiS: float = figure(
-        "unique in the confidential table and found in the synthetic one",
-        "People who are the only ones with their combination of keys, which some synthetic record has, too.",
-        source=RAAB,
-        finding="{value} of the people are the only ones with their keys and are found in the "
-        "synthetic table",
-    )
-    repU: float = figure(
-        "replicated uniques",
-        "People who are the only ones with their combination of keys, which exactly one synthetic record "
-        "has, too: it looks like them.",
-        source=RAAB,
-        finding="{value} of the people are singled out in both tables by what an intruder knows of them",
-        subject="people singled out in both tables",
-    )
-
-
-def identity(counts: Uniques, N_d: int, N_s: int) -> Identity:
-    """Compute UiO, UiS, UiOiS and repU [R 3.2].
-
-    Equations 2 and 3 of [R] have misprints; these are the definitions that its text states.
-    """
-    return Identity(
-        UiO=percent(counts.in_GT, N_d),
-        UiS=percent(counts.in_SD, N_s),
-        UiOiS=percent(counts.in_GT_of_keys_in_SD, N_d),
-        repU=percent(counts.in_both, N_d),
-    )
-
-
-def unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
-    """Return two masks over the records of a synthesis (1…m): replicated uniques, and uniques that GT has.
-
-    In both, the record's q is unique in the synthesis. In the first it is also unique in GT; in the second it
-    occurs in GT, unique or not.
-    """
-    d_q, s_q = keys.counts[0], keys.counts[synthesis]
-    q = keys.q[synthesis]
-    return ((s_q == 1) & (d_q == 1))[q], ((s_q == 1) & (d_q > 0))[q]
 
 
 @dataclass(frozen=True)
@@ -119,99 +47,16 @@ class Attribute:
     )
 
 
-def attribute(totals: Totals) -> Attribute:
-    """Compute the maximum and mean number of GT records in a DiSCO cell.
+def attribute(totals: Totals, DiSCO: int) -> Attribute:
+    """Compute the maximum and mean number of the `DiSCO` records in a DiSCO cell.
 
     If no cell counts towards DiSCO, max_denom is 0 and mean_denom is NaN.
     """
     cells = totals.DiSCO_cells
-    return Attribute(max_denom=totals.largest, mean_denom=totals.records.DiSCO / cells if cells else math.nan)
+    return Attribute(max_denom=totals.largest, mean_denom=DiSCO / cells if cells else math.nan)
 
-
-@dataclass(frozen=True)
-class Individual:
-    """One entry per GT record: CAP is a chance from 0 to 1, the others are masks.
-
-    The means of CAP and of the masks are DCAP, DiSCO, DiSDiO and repU as shares of 1.
-    """
-
-    CAP: Floats = figure(
-        "chance of a right guess",
-        "The chance that a guess drawn from the records with this person's keys is right.",
-        SHARE,
-        source=BAILLARGEON,
-    )
-    DiSCO: Mask = figure(
-        "disclosed and correct",
-        "Whether the synthetic table discloses this person's target.",
-        YESNO,
-        source=RAAB,
-    )
-    DiSDiO: Mask = figure(
-        "disclosed in both tables",
-        "Whether both tables disclose this person's target.",
-        YESNO,
-        source=RAAB,
-    )
-    repU: Mask = figure(
-        "replicated unique",
-        "Whether this person is the only one with these keys in both tables.",
-        YESNO,
-        source=RAAB,
-    )
-
-
-def combine_cells(keys: Keys, target: Sequence[IntArray], levels: int) -> Keys:
-    """Number the cells (q, t) of GT and all syntheses: `q[i]` of the result holds the cell of each record."""
-    return combine_keys([list(keys.q), list(target)], [keys.size, levels])
-
-
-def share_of_key(cells: Keys, keys: Keys, counted_in: int, records_of: int) -> Floats:
-    """Return, for each record of table `records_of`, the share of its cell among its q in table `counted_in`.
-
-    That is pd of the GT records for (0, 0), individual CAP for (i, 0), and WEAP of the SD records for (i, i).
-    0 if the q of the record is not in table `counted_in`. [B; T]
-    """
-    count = cells.counts[counted_in][cells.q[records_of]]
-    key_count = keys.counts[counted_in][keys.q[records_of]]
-    return np.divide(count, key_count, out=np.zeros(len(count)), where=key_count > 0)
-
-
-def individual(cells: Keys, keys: Keys, synthesis: int) -> Individual:
-    """Compute the figures of each GT record in one synthesis, before any exclusion."""
-    cell, q = cells.q[0], keys.q[0]
-    d, s = cells.counts[0][cell], cells.counts[synthesis][cell]
-    d_q, s_q = keys.counts[0][q], keys.counts[synthesis][q]
-    DiSCO = (s > 0) & (s == s_q)
-    return Individual(
-        CAP=share_of_key(cells, keys, synthesis, 0),
-        DiSCO=DiSCO,
-        DiSDiO=DiSCO & (d == d_q),
-        repU=(d_q == 1) & (s_q == 1),
-    )
-
-
-_WORDS = words_of_fields(Identity)
 
 FIGURES = (
-    Figure(
-        "repU",
-        _WORDS["repU"],
-        Place("identity", value="repU", own="UiO"),
-        "found",
-        statistics=("at_most", "at_most_share"),
-        weighed=Place("population", value="repU_weighted", se="repU_weighted_se", own="UiO_weighted"),
-        own="UiO",
-        public="share",
-    ),
-    Figure(
-        "UiOiS",
-        _WORDS["UiOiS"],
-        Place("identity", value="UiOiS"),
-        "found",
-        is_stacked=False,
-        public="unit",
-    ),
     Figure(
         "Dorig",
         Words.neutral(
@@ -350,3 +195,18 @@ FIGURES = (
         adds=lambda r: is_only_level(r.s, r.s_q) & is_only_level(r.d, r.d_q),
     ),
 )
+
+DEFINITIONS = ("Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO")
+TABLES = ("original", "synthetic", *DEFINITIONS)
+"""The tables of [R App. 1]: GT and SD, and these reduced to the cells of each definition."""
+
+
+def tabulate_definitions(f: FrequencyTable) -> dict[str, IntArray]:
+    """Return the records of each cell in each of `TABLES`, before any exclusion."""
+    rows, by_name = Rows(f, np.arange(len(f.q))), {figure.name: figure for figure in FIGURES}
+    tables = {"original": f.d, "synthetic": f.s}
+    for name in DEFINITIONS:
+        adds, basis = by_name[name].adds, by_name[name].basis
+        assert adds is not None
+        tables[name] = (f.s if basis == SYNTHETIC else f.d) * adds(rows).astype(np.int64)
+    return tables

@@ -17,7 +17,7 @@ sizes differ, the guess of the most frequent level (`guesses`) is averaged over 
 `…_beyond` is the figure at n minus that of the others. The inputs are the integers of `BaselineCounts`, with
 d² by d_q and d·s by s_q (`Totals.CAPd`, `Totals.DCAP`). All of them add up over keys.
 
-Exclusions set cells to zero after disclosure is decided (`DisclosureTables`). Likewise, the chances here are
+Exclusions set cells to zero after disclosure is decided (`attribute.TABLES`). Likewise, the chances here are
 those of the untouched tables, and excluded records are counted on neither side. Only DCAP is computed from
 the tables that the exclusions leave, as CAPd is.
 """

@@ -8,6 +8,7 @@ names for several measures; here every measure has its own name. `frequency` exp
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -151,23 +152,28 @@ class CAP:
     )
 
 
-def cap_measures(totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int) -> CAP:
-    """Compute the CAP figures of the records that the exclusions leave; `d_t`: GT records by target level."""
+def cap_measures(
+    counts: Mapping[str, int], totals: Totals, cells: CellTotals, d_t: IntArray, N_d: int, N_s: int
+) -> CAP:
+    """Compute the CAP figures of the records that the exclusions leave.
+
+    `counts`: the records that count towards iS, DiS and DiSCO. `d_t`: GT records by target level.
+    """
+    iS, DiS, DiSCO = (counts[name] for name in ("iS", "DiS", "DiSCO"))
     base, base_of = total(d_t * d_t), N_d * N_d
     right = _sum(totals.DCAP)  # expected number of right guesses
     guessed = _sum(cells.guessed)
-    records = totals.records
     return CAP(
         baseCAPd=percent(base, base_of),
         CAPd=percent(_sum(totals.CAPd), N_d * SCALE),
         CAPs=percent(_sum(totals.CAPs), N_s * SCALE),
         DCAP=percent(right, N_d * SCALE),
-        CAP_matched=percent(right, records.iS * SCALE),
-        TCAP=percent(records.DiSCO, records.iS),
-        TCAP_disclosive=percent(records.DiSCO, records.DiS),
+        CAP_matched=percent(right, iS * SCALE),
+        TCAP=percent(DiSCO, iS),
+        TCAP_disclosive=percent(DiSCO, DiS),
         TCAP_taub=percent(_sum(totals.TCAP_taub), totals.certain * SCALE),
         DCAP_scaled=_scaled(right, N_d * SCALE, base, base_of),
-        TCAP_scaled=_scaled(records.DiSCO, records.iS, base, base_of),
+        TCAP_scaled=_scaled(DiSCO, iS, base, base_of),
         n_predicted_correctly=guessed / SCALE,
         pct_predicted_correctly=percent(guessed, N_d * SCALE),
         min_DCAP=percent(cells.smallest_d, N_d),

@@ -14,6 +14,7 @@ from disclosure_pipeline.measures import (
     copies,
     found,
     holdout,
+    identity,
     people,
     prediction,
     protection,
@@ -26,6 +27,7 @@ from disclosure_pipeline.measures.entry import QUESTIONS, Figure
 
 # In the order in which they are read.
 _MODULES = (
+    identity,
     attribute,
     chance,
     copies,
@@ -46,6 +48,9 @@ _MODULES = (
 
 
 _ENTRIES: tuple[Figure, ...] = tuple(entry for module in _MODULES for entry in module.FIGURES)
+
+OF_KEYS = tuple(entry for entry in _ENTRIES if entry.adds is not None and entry.about == "")
+"""The figures of the keys to which each record adds something."""
 
 OF_TARGETS = tuple(entry for entry in _ENTRIES if entry.adds is not None and entry.about == "target")
 """The figures of a target to which each record adds something."""

@@ -10,8 +10,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.entry import GROUPS, About, Default, Figure, Place, Question
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
-from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.totals import CellCounts, DisclosureTables, is_only_level
+from disclosure_pipeline.measures.frequency import FrequencyTable, is_only_level
 from disclosure_pipeline.measures.words import (
     COUNT,
     NONE,
@@ -160,7 +159,7 @@ def two_way(
 def find_large_cells(f: FrequencyTable, exclusions: CodedExclusions, more_than: float) -> IntArray:
     """Return the positions of the DiSCO cells of more GT records than that, after the exclusions."""
     large = (f.d > more_than) & is_only_level(f.s, f.s_q)
-    return np.flatnonzero(large & mark_remaining(f, exclusions) if exclusions else large)
+    return np.flatnonzero(large & mark_remaining(f, f.d, exclusions) if exclusions else large)
 
 
 def sum_by_pair(key_levels: IntArray, t: IntArray, d: IntArray, targets: int) -> tuple[Grouped, ...]:
@@ -197,28 +196,33 @@ class CodedExclusions:
         )
 
 
-def exclude(
-    f: FrequencyTable, tables: DisclosureTables, exclusions: CodedExclusions
-) -> tuple[DisclosureTables, dict[str, dict[str, int]]]:
-    """Return the reduced tables, and for each table the records excluded by each step and those remaining.
+def exclude(f: FrequencyTable, exclusions: CodedExclusions) -> tuple[IntArray, IntArray]:
+    """Return the GT and the SD records of each cell that the exclusions leave.
 
-    Cells keep being disclosive as decided before the exclusions. A record is counted by the first step that
-    excludes it. `f.excluded` says which cells are excluded for the levels of their keys (`find_excluded`).
+    `f.excluded` says which cells are excluded for the levels of their keys (`find_excluded`).
     """
-    masks = _exclusion_masks(f, exclusions)
-    reduced, excluded = {}, {}
-    for field in fields(DisclosureTables):
-        cells: CellCounts = getattr(tables, field.name)
-        counts = {}
-        for step, mask in masks.items():
-            counts[step] = f.total(cells.counts, cells.where & mask)
-            cells = cells.without(mask)
-        over = _cells_over(cells, exclusions.count_over)
-        counts["count_over"] = f.total(cells.counts, cells.where & over)
-        cells = cells.without(over)
-        reduced[field.name] = cells
-        excluded[field.name] = counts | {"remaining": f.total(cells.counts, cells.where)}
-    return DisclosureTables(**reduced), excluded
+    return (
+        np.where(mark_remaining(f, f.d, exclusions), f.d, 0),
+        np.where(mark_remaining(f, f.s, exclusions), f.s, 0),
+    )
+
+
+def count_taken_out(
+    f: FrequencyTable, exclusions: CodedExclusions, tables: Mapping[str, IntArray]
+) -> IntArray:
+    """Count the records that each of `STEPS` takes out of tables (shape: tables, steps).
+
+    `tables`: the records in each cell. A record is counted by the first step that excludes it.
+    """
+    masks, limit, taken_out = _exclusion_masks(f, exclusions), exclusions.count_over, []
+    for records in tables.values():
+        is_over = records > limit if limit is not None else np.zeros(len(records), dtype=bool)
+        rest, counts = records, []
+        for mask in (*masks.values(), is_over):
+            counts.append(f.total(rest, mask))
+            rest = np.where(mask, 0, rest)
+        taken_out.append(counts)
+    return np.array(taken_out)
 
 
 def find_excluded(exclusions: CodedExclusions, t: IntArray, level_of: Callable[[int], IntArray]) -> IntArray:
@@ -231,14 +235,10 @@ def find_excluded(exclusions: CodedExclusions, t: IntArray, level_of: Callable[[
     return excluded
 
 
-def mark_remaining(f: FrequencyTable, exclusions: CodedExclusions) -> Mask:
-    """Mark the cells whose GT records the exclusions leave."""
+def mark_remaining(f: FrequencyTable, records: IntArray, exclusions: CodedExclusions) -> Mask:
+    """Mark the cells whose `records` the exclusions leave."""
     left: Mask = ~np.any([*_exclusion_masks(f, exclusions).values()], axis=0)
-    return left if exclusions.count_over is None else left & (f.d <= exclusions.count_over)
-
-
-def _cells_over(cells: CellCounts, limit: int | None) -> Mask:
-    return cells.counts > limit if limit is not None else np.zeros(len(cells.counts), dtype=bool)
+    return left if exclusions.count_over is None else left & (records <= exclusions.count_over)
 
 
 def _exclusion_masks(f: FrequencyTable, exclusions: CodedExclusions) -> dict[str, Mask]:

@@ -46,7 +46,7 @@ import numpy as np
 
 from disclosure_pipeline.measures.band_counts import chances_within
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.catalogue import OF_TARGETS
+from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.densest_bands import SALT, AmountCells
 from disclosure_pipeline.measures.drawn_guesses import (
     Draw,
@@ -62,6 +62,7 @@ from disclosure_pipeline.measures.frequency import (
     Rows,
     aranges,
     first_of_run,
+    is_only_level,
     run_lengths,
 )
 from disclosure_pipeline.measures.samples import (
@@ -70,7 +71,6 @@ from disclosure_pipeline.measures.samples import (
     chance_of_one_level,
     to_integer_chances,
 )
-from disclosure_pipeline.measures.totals import is_only_level
 
 _CELLS_AT_A_TIME = 1 << 21
 _MOST_LEVELS_OF_ALL_DRAWS = 1 << 14
@@ -343,7 +343,7 @@ def _disclosed_by_chance(r: Rows) -> Floats:
 def _list_expressions() -> dict[str, Callable[[Rows], Floats | Mask]]:
     """Return what a record adds to each figure of the catalogue, also at n records of SD and the others."""
     expressions = dict[str, Callable[[Rows], Floats | Mask]]()
-    for figure in OF_TARGETS:
+    for figure in (*OF_KEYS, *OF_TARGETS):
         assert figure.adds is not None
         expressions[figure.name] = figure.adds
         if figure.compared is not None:
@@ -353,9 +353,6 @@ def _list_expressions() -> dict[str, Callable[[Rows], Floats | Mask]]:
 
 
 FIGURES: Mapping[str, Callable[[Rows], Floats | Mask]] = {
-    "UiO": lambda r: r.d_q == 1,
-    "UiOiS": lambda r: (r.d_q == 1) & (r.s_q > 0),
-    "repU": lambda r: (r.d_q == 1) & (r.s_q == 1),
     "alone": lambda r: r.d_q == r.own_q,
     "people_copied": lambda r: (r.d_q == r.own_q) & (r.s_q > 0),
     "DiSCO_chance": _disclosed_by_chance,
@@ -382,7 +379,7 @@ def tell_level(r: Rows, level: int) -> tuple[Floats, Floats]:
 _SUM_OF_WEIGHTS = 1 << 31
 _LEVELS, _AMOUNTS, _NAMED = "guessed", "guessed_within", "named"
 
-KEY_FIGURES = ("UiO", "UiOiS", "repU")
+KEY_FIGURES = tuple(figure.name for figure in OF_KEYS if figure.basis == "records")
 COPY_FIGURES = ("people_copied", "people_copied_expected", "people_copied_beyond")
 _COMPARED = (*(figure.name for figure in OF_TARGETS if figure.compared is not None), _LEVELS)
 BESIDE_OTHERS = tuple(f"{name}_{part}" for name in _COMPARED for part in ("at_n", "others", "beyond"))

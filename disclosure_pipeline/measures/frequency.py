@@ -23,10 +23,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_by_position
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_by_position, total
 from disclosure_pipeline.measures.samples import Sizes
 
 _LARGEST_CODE = 2**63 - 1
+
+
+def is_only_level(records: Any, of_key: Any) -> Any:
+    """Mark the cells with p_tq = 1 [R]: all records `of_key` have this target level.
+
+    DiSCO counts the GT records in these cells of SD. The arguments are arrays or columns of a database.
+    """
+    return (records > 0) & (records == of_key)
 
 
 @dataclass(frozen=True)
@@ -177,6 +185,10 @@ class FrequencyTable:
         """The sum of d·s over t (shape: q with cells)."""
         return self.sum_by_q(self.d * self.s)
 
+    def find_cell(self, q: IntArray, t: IntArray) -> IntArray:
+        """Return the position of the cell of each q and t, which must be there."""
+        return np.searchsorted(self.q * self.targets + self.t, q * self.targets + t)
+
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
         """Return the sum of `values` over the cells of one key combination (shape: q with cells).
 
@@ -245,6 +257,15 @@ def tabulate_cells(
         )
         for s, s_q, N_s in zip(counts[1:], of_q[1:], records[1:], strict=True)
     ]
+
+
+def tabulate_keys(d_q: IntArray, s_q: IntArray, alike: IntArray | int = 1) -> FrequencyTable:
+    """Return the table of key combinations as if the target had one level, from the records of each.
+
+    An entry can stand for several combinations that look the same: `alike` of them.
+    """
+    q, N_d, N_s = np.arange(len(d_q)), total(d_q * alike), total(s_q * alike)
+    return FrequencyTable(q, np.zeros_like(q), d_q, s_q, d_q, s_q, N_d, N_s, len(q), 1, alike, alike)
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:
@@ -408,7 +429,7 @@ class Rows:
     @cached_property
     def has_one_level(self) -> Mask:
         """True if all SD records with the row's q have one target level."""
-        return self.sum_by_q((self.f.s > 0) & (self.f.s == self.f.s_q)) > 0
+        return self.sum_by_q(is_only_level(self.f.s, self.f.s_q)) > 0
 
     def sum_by_q(self, values: IntArray | Mask) -> IntArray:
         """Return the sum of some values of the cells (shape: cells) over those with each row's q."""

@@ -31,6 +31,7 @@ import numpy as np
 from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import first_of_run
+from disclosure_pipeline.measures.identity import mark_replicated
 from disclosure_pipeline.measures.words import (
     FRANCONI,
     RAAB,
@@ -135,7 +136,7 @@ def population_risk(
     >>> round(risk.DIS, 2), round(risk.right_identifications, 4)
     (14.29, 0.4621)
     """
-    replicated = np.flatnonzero((d_q == 1) & (s_q == 1))
+    replicated = np.flatnonzero(mark_replicated(d_q, s_q))
     right = _expected_right_matches(d_q[replicated], people_q[replicated], np.ones(len(replicated)))
     DIS, DIS_error = _chance_of_lone_match(d_q, people_q, people / records)
     return PopulationRisk(

@@ -24,6 +24,7 @@ from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.identity import mark_replicated
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
     Sizes,
@@ -206,7 +207,7 @@ def count_together(
     f = tables[0]
     if not f.d.any():
         return TogetherTargetCounts()
-    left = f.d * mark_remaining(f, exclusions) if exclusions else f.d
+    left = f.d * mark_remaining(f, f.d, exclusions) if exclusions else f.d
     one_level = [of.at_cells(of.sum_by_q(of.s > 0) == 1) for of in tables]
     disclosing = np.sum(one_level, axis=0)
     correct = np.sum([one & (of.s > 0) for one, of in zip(one_level, tables, strict=True)], axis=0)
@@ -235,8 +236,8 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray], keys: 
 
     An entry can stand for several `keys` with the same counts.
     """
-    in_any = np.any([s_q == 1 for s_q in s_q_of_tables], axis=0)
-    return int(((in_any & (d_q == 1)) * keys).sum())
+    in_any = np.any([mark_replicated(d_q, s_q) for s_q in s_q_of_tables], axis=0)
+    return int((in_any * keys).sum())
 
 
 PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"

@@ -13,10 +13,9 @@ standard error.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import reduce
-from typing import Any
 
 import numpy as np
 
@@ -25,62 +24,6 @@ from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, 
 from disclosure_pipeline.measures.frequency import FrequencyTable, Rows
 from disclosure_pipeline.measures.samples import standard_error, sum_of_squares, to_integer_chances
 from disclosure_pipeline.measures.words import SYNTHETIC
-
-
-@dataclass(frozen=True)
-class CellCounts:
-    """A frequency table reduced to some cells: `counts` where `where` is true, otherwise 0."""
-
-    counts: IntArray
-    where: Mask
-
-    def without(self, excluded: Mask) -> CellCounts:
-        """Return the cells with the excluded ones set to zero."""
-        return CellCounts(self.counts, self.where & ~excluded)
-
-    def values(self) -> IntArray:
-        """Return the counts, 0 where `where` is false."""
-        return np.where(self.where, self.counts, 0)
-
-
-@dataclass(frozen=True)
-class DisclosureTables:
-    """The tables of [R App. 1]: GT or SD, reduced to the cells of each definition."""
-
-    original: CellCounts
-    synthetic: CellCounts
-    Dorig: CellCounts
-    Dsyn: CellCounts
-    iS: CellCounts
-    DiS: CellCounts
-    DiSCO: CellCounts
-    DiSDiO: CellCounts
-
-
-def is_only_level(records: Any, of_key: Any) -> Any:
-    """Mark the cells with p_tq = 1 [R]: all records `of_key` have this target level.
-
-    DiSCO counts the GT records in these cells of SD. The arguments are arrays or columns of a database.
-    """
-    return (records > 0) & (records == of_key)
-
-
-def disclosure_tables(f: FrequencyTable) -> DisclosureTables:
-    """Decide which cells are disclosive [R App. 1], before any exclusion."""
-    in_GT, in_SD = f.d > 0, f.s > 0
-    pd_is_1, ps_is_1 = is_only_level(f.d, f.d_q), is_only_level(f.s, f.s_q)
-    disclosive_q = np.zeros(f.keys, dtype=bool)
-    disclosive_q[f.q[ps_is_1]] = True
-    return DisclosureTables(
-        original=CellCounts(f.d, in_GT),
-        synthetic=CellCounts(f.s, in_SD),
-        Dorig=CellCounts(f.d, pd_is_1),
-        Dsyn=CellCounts(f.s, ps_is_1),
-        iS=CellCounts(f.d, in_GT & (f.s_q > 0)),
-        DiS=CellCounts(f.d, in_GT & disclosive_q[f.q]),
-        DiSCO=CellCounts(f.d, in_GT & ps_is_1),
-        DiSDiO=CellCounts(f.d, pd_is_1 & ps_is_1),
-    )
 
 
 @dataclass(frozen=True)
@@ -143,31 +86,15 @@ def _smallest_cell(f: FrequencyTable, levels: int) -> tuple[int, Fraction]:
 
 
 @dataclass(frozen=True)
-class RecordTotals:
-    """The number of records in each of `DisclosureTables`."""
-
-    original: int
-    synthetic: int
-    Dorig: int
-    Dsyn: int
-    iS: int
-    DiS: int
-    DiSCO: int
-    DiSDiO: int
-
-
-@dataclass(frozen=True)
 class Totals:
-    """The integers from which the figures of `attribute` are computed.
+    """Further integers of the figures of a target.
 
-    records: records of the disclosure tables.
     DiSCO_cells: cells (q, t) that count towards DiSCO. largest: the most GT records in one of them.
     certain: SD records with ps = 1 whose q is in GT.
     CAPd, CAPs, DCAP, TCAP_taub: sums of quotients, with numerators added up by denominator: d² by d_q, s² by
         s_q, d·s by s_q, and d·s of cells with ps = 1 by d_q.
     """
 
-    records: RecordTotals
     DiSCO_cells: int
     largest: int = field(metadata={"add": max})
     certain: int
@@ -177,55 +104,24 @@ class Totals:
     TCAP_taub: Grouped
 
 
-def totals_of_tables(f: FrequencyTable, tables: DisclosureTables) -> Totals:
-    """Compute from the cells that the exclusions leave, which also give pd and ps.
+def count_totals(f: FrequencyTable, d: IntArray, s: IntArray, told: Mask) -> Totals:
+    """Count from the GT and SD records `d` and `s` that the exclusions leave in each cell.
 
-    Whether a q is in the other table and whether ps = 1 depend on the tables before exclusions: an intruder
-    sees these.
+    These also give pd and ps. Whether a q is in the other table, and which cells have ps = 1 (`told`), depend
+    on the tables before exclusions: an intruder sees these.
     """
-    d, s = tables.original.values(), tables.synthetic.values()
     d_q, s_q = f.sum_by_q(d), f.sum_by_q(s)
-    certain = tables.Dsyn.without(f.d_q == 0)
-    guessed = np.flatnonzero(certain.where & (d > 0))
+    DiSCO, certain = told & (d > 0), told & (s > 0) & (f.d_q > 0)
+    guessed = np.flatnonzero(certain & (d > 0))
     return Totals(
-        records=RecordTotals(
-            **{
-                field.name: f.total(cells.counts, cells.where)
-                for field in fields(RecordTotals)
-                for cells in [getattr(tables, field.name)]
-            }
-        ),
-        DiSCO_cells=f.total(tables.DiSCO.where),
-        largest=int(tables.DiSCO.values().max(initial=0)),
-        certain=f.total(certain.counts, certain.where),
+        DiSCO_cells=f.total(DiSCO),
+        largest=int(d[DiSCO].max(initial=0)),
+        certain=f.total(s, certain),
         CAPd=Grouped.sum_by_group(d_q, f.sum_by_q(d * d) * f.alike),
         CAPs=Grouped.sum_by_group(s_q, f.sum_by_q(s * s) * f.alike),
         DCAP=Grouped.sum_by_group(s_q, f.sum_by_q(s * d) * f.alike),
         TCAP_taub=Grouped.sum_by_group(f.at_cells(d_q, guessed), (s * d * f.n)[guessed]),
     )
-
-
-@dataclass(frozen=True)
-class Uniques:
-    """Numbers of key combinations with d_q = 1; s_q = 1; d_q = 1 and s_q > 0; d_q = 1 and s_q = 1."""
-
-    in_GT: int
-    in_SD: int
-    in_GT_of_keys_in_SD: int
-    in_both: int
-
-
-def uniques(d_q: IntArray, s_q: IntArray, occurs_in_SD: Mask, keys: IntArray | int = 1) -> Uniques:
-    """Count from d_q and s_q of each q; `occurs_in_SD` marks the q with s_q > 0 before any exclusion.
-
-    An entry can stand for several `keys` with the same counts.
-    """
-    in_GT, in_SD = d_q == 1, s_q == 1
-
-    def number(where: Mask) -> int:
-        return int((where * keys).sum())
-
-    return Uniques(number(in_GT), number(in_SD), number(in_GT & occurs_in_SD), number(in_GT & in_SD))
 
 
 APART_SCALE = 2**60
@@ -317,6 +213,11 @@ def _sum_exactly(x: Floats | Mask, counted: IntArray) -> int:
     low *= _HALF
     whole, rest = (int(np.dot(part.astype(np.int64), counted)) for part in (high, np.rint(low)))
     return whole * _HALF + rest
+
+
+def count_records(figures: Sequence[Figure], sums: Sequence[Sums], name: str) -> int:
+    """Return the number of records that add to a figure, each of which adds 1."""
+    return next(of.value // _ONE for figure, of in zip(figures, sums, strict=True) if figure.name == name)
 
 
 def measure_figures(

@@ -160,9 +160,9 @@ def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[
     """Return the words of the fields of a dataclass, by default of all of them.
 
     Example:
-        >>> from disclosure_pipeline.measures.attribute import Identity
-        >>> list(words_of_fields(Identity, ["repU"]))
-        ['repU']
+        >>> from disclosure_pipeline.measures.attribute import Attribute
+        >>> list(words_of_fields(Attribute, ["max_denom"]))
+        ['max_denom']
     """
     described_fields = {entry.name: entry.metadata[_WORDS] for entry in fields(measures) if entry.metadata}
     return described_fields if names is None else {name: described_fields[name] for name in names}

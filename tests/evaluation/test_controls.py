@@ -31,7 +31,6 @@ from disclosure_pipeline.measures.cap import CAP, cap_measures
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import Grouped, IntArray
 from disclosure_pipeline.measures.frequency import Rows, combine_keys, frequency_tables
-from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
@@ -256,8 +255,8 @@ def test_a_permuted_target_that_tells_too_much_or_too_little_is_missed(
     """A tenth more than there is, or less, is far from what permutations give."""
     for factor in (0.9, 1.1):
 
-        def measure(totals: Totals, *others: Any, factor: float = factor) -> CAP:
-            actual = cap_measures(totals, *others)
+        def measure(*counts: Any, factor: float = factor) -> CAP:
+            actual = cap_measures(*counts)
             return replace(actual, DCAP=factor * actual.DCAP)
 
         monkeypatch.setattr("disclosure_pipeline.evaluation.figures.cap_measures", measure)

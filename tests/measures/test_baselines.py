@@ -27,7 +27,6 @@ from disclosure_pipeline.measures.totals import (
     Sums,
     count_figures,
     count_hits_apart,
-    disclosure_tables,
     measure_figures,
     share_of_levels,
 )
@@ -46,11 +45,9 @@ def figures_of(
     f: FrequencyTable, counts: Counted, no_guess: Mask, exclusions: CodedExclusions | None = None
 ) -> dict[str, float]:
     """Compute the figures that compare with other people's records from the counts and from the cells."""
-    left = disclosure_tables(f)
-    if exclusions:
-        left, _ = exclude(f, left, exclusions)
+    left = exclude(f, exclusions)[0] if exclusions else f.d
     d_t, s_t = f.per_target(f.d), f.per_target(f.s)
-    left_t = f.per_target(left.original.values())
+    left_t = f.per_target(left)
     guesses, sums = counts
     _, compared = measure_figures(OF_TARGETS, sums, f.N_d, f.N_s)
     return compared | asdict(baselines(guesses, Sizes(f.N_d, f.N_s), d_t, s_t, left_t, no_guess))
@@ -88,9 +85,7 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
     sd = (sd * len(gt))[: len(gt)]
     f = cells(gt, sd)
     exclusions = CodedExclusions(target_levels=excluded)
-    left, _ = exclude(f, disclosure_tables(f), exclusions)
-    kept_records = left.original.values(), left.synthetic.values()
-    actual = figures_of(f, count(f, left=kept_records), NO_GUESS, exclusions)
+    actual = figures_of(f, count(f, left=exclude(f, exclusions)), NO_GUESS, exclusions)
     kept = [[TARGET_LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
     expected = reference.figures(gt, sd, (None,), *kept)
     assert actual == pytest.approx(expected, abs=2e-3)

@@ -112,7 +112,7 @@ def most_keys_of_one_record() -> Chosen:
     frames = [small_survey(n, seed, postcodes=400) for seed, n in enumerate((900, 1000, 150))]
 
     def shows(counts: DisclosureCounts) -> bool:
-        return counts.keys[0].uniques.in_GT > 800 and counts.targets[0][0].has_large_cells
+        return counts.keys[0].count("UiO") > 800 and counts.targets[0][0].has_large_cells
 
     return Chosen(frames, ["postcode", "age"], ["work", "income"], shows)
 
@@ -122,7 +122,7 @@ def no_key_twice() -> Chosen:
         pd.DataFrame({"k": range(5), "t": [*"aabba"]}),
         pd.DataFrame({"k": range(5, 9), "t": [*"abab"]}),
     ]
-    return Chosen(frames, ["k"], ["t"], lambda counts: counts.keys[0].uniques.in_both == 0)
+    return Chosen(frames, ["k"], ["t"], lambda counts: counts.keys[0].count("repU") == 0)
 
 
 def keys_beyond_a_number() -> Chosen:
@@ -131,13 +131,13 @@ def keys_beyond_a_number() -> Chosen:
     names = list("abcdefghi")
     gt = pd.DataFrame(rng.integers(0, 300, (300, 9)), columns=names).assign(t=rng.integers(0, 3, 300))
     sd = gt.iloc[:200].assign(t=rng.integers(0, 3, 200))
-    return Chosen([gt, sd, gt], names, ["t"], lambda counts: counts.keys[0].uniques.in_both == 200)
+    return Chosen([gt, sd, gt], names, ["t"], lambda counts: counts.keys[0].count("repU") == 200)
 
 
 def unique_in_both() -> Chosen:
     """No key combination is of one record in all, though each table has one of it."""
     gt = pd.DataFrame({"k": list("abc"), "t": list("xyx")})
-    return Chosen([gt, gt], ["k"], ["t"], lambda counts: counts.keys[0].uniques.in_both == 3)
+    return Chosen([gt, gt], ["k"], ["t"], lambda counts: counts.keys[0].count("repU") == 3)
 
 
 def one_level_everywhere() -> Chosen:
@@ -160,12 +160,12 @@ def missing_in_every_form() -> Chosen:
     )
     frames = [table.to_pandas(types_mapper=pd.ArrowDtype) for table in (gt, sd)]
     # The GT records (missing, a) and (2.5, missing).
-    return Chosen(frames, ["k"], ["t"], lambda counts: counts.targets[0][0].totals.records.DiSCO == 1 + 2)
+    return Chosen(frames, ["k"], ["t"], lambda counts: counts.targets[0][0].records["DiSCO"] == 1 + 2)
 
 
 def a_level_for_every_record() -> Chosen:
     gt = pd.DataFrame({"k": np.arange(300) % 7, "t": np.arange(300)})
-    return Chosen([gt, gt], ["k"], ["t"], lambda counts: counts.targets[0][0].totals.records.DiSCO == 0)
+    return Chosen([gt, gt], ["k"], ["t"], lambda counts: counts.targets[0][0].records["DiSCO"] == 0)
 
 
 def as_many_codes_as_a_byte_has(levels: int) -> Chosen:
@@ -178,7 +178,7 @@ def as_many_codes_as_a_byte_has(levels: int) -> Chosen:
         return pd.DataFrame({"many": values, "few": few}).sample(frac=1, random_state=seed)
 
     frames = [table(1), table(2)]
-    return Chosen(frames, ["many"], ["few"], lambda counts: counts.targets[0][0].totals.records.DiSCO > 10)
+    return Chosen(frames, ["many"], ["few"], lambda counts: counts.targets[0][0].records["DiSCO"] > 10)
 
 
 def one_key_of_half_the_records() -> Chosen:
@@ -186,7 +186,7 @@ def one_key_of_half_the_records() -> Chosen:
     gt = survey(1500, 1)
     gt.loc[:750, ["age", "postcode"]] = [1, 10_000]
     sd = gt.sample(frac=1, random_state=1).reset_index(drop=True).assign(work=gt["work"])
-    shows: Callable[[DisclosureCounts], bool] = lambda counts: counts.keys[0].uniques.in_GT < 750  # noqa: E731
+    shows: Callable[[DisclosureCounts], bool] = lambda counts: counts.keys[0].count("UiO") < 750  # noqa: E731
     return Chosen([gt, sd], ["age", "postcode"], ["work", "income"], shows)
 
 

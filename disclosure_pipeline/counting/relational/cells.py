@@ -32,7 +32,8 @@ from disclosure_pipeline.counting.relational.coding import (
 from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.totals import APART_SCALE, is_only_level
+from disclosure_pipeline.measures.frequency import is_only_level
+from disclosure_pipeline.measures.totals import APART_SCALE
 
 
 def cells_left(cells: Any, exclusions: CodedExclusions, digits: Sequence[Digits]) -> Any:
