@@ -5,12 +5,12 @@ from .errors import DisclosurePipelineError, InputError
 from .evaluation.arguments import Exclusions, Pair
 from .evaluation.copies import copies, replicated_uniques
 from .evaluation.disclosure import disclosure
+from .evaluation.exposed_groups import subgroups
 from .evaluation.found import found
 from .evaluation.nearest import nearest
 from .evaluation.plots.drawing import save_plot
 from .evaluation.resemblance import TablesResemblance, resemblance
 from .evaluation.result import Disclosure
-from .evaluation.subgroups import subgroups
 from .families.compared_remedies import compare_remedies
 from .families.individual import IndividualAttribution, individual_attribution
 from .families.key_sets import disclosure_of_key_sets

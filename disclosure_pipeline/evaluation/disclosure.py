@@ -29,6 +29,7 @@ from disclosure_pipeline.evaluation.counts import (
     plan_measures,
     require_targets,
 )
+from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap, compare_records
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
@@ -45,7 +46,6 @@ from disclosure_pipeline.evaluation.record_sets import (
 )
 from disclosure_pipeline.evaluation.resemblance import identifier_warnings, warn_of_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.evaluation.subgroups import measure_worst_groups
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.survey import record_risk
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress

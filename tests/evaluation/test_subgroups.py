@@ -14,7 +14,7 @@ from support import gates
 from support.small_tables import KEYS, frame, sd2011, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.subgroups import merged_groups
+from disclosure_pipeline.evaluation.exposed_groups import merged_groups
 
 
 @given(tables(), tables(most=20))
@@ -169,7 +169,7 @@ def test_the_groups_of_a_gate_take_its_exclusions_and_bands(
     most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are those of `subgroups()`; of drawn records, a level that is left out may have been lost."""
-    monkeypatch.setattr("disclosure_pipeline.evaluation.subgroups.MOST_RECORDS", most)
+    monkeypatch.setattr("disclosure_pipeline.evaluation.exposed_groups.MOST_RECORDS", most)
     gt = gates.ground_truth()
     copied = pd.concat([gt.head(150), gates.honest().head(150)])
     for target, changes, options in (

@@ -12,10 +12,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal
 
 from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.evaluation.exposed_groups import MOST_RECORDS
 from disclosure_pipeline.evaluation.frames import find_words
 from disclosure_pipeline.evaluation.long_table import NUMBERS, PLACES, FigureRow, view_frame
 from disclosure_pipeline.evaluation.power import GatePower
-from disclosure_pipeline.evaluation.subgroups import MOST_RECORDS
 from disclosure_pipeline.evidence.dossier import build_measurement, count_kept
 from disclosure_pipeline.evidence.page import sections
 from disclosure_pipeline.evidence.page.charts import (

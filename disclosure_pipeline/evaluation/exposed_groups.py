@@ -49,9 +49,9 @@ from disclosure_pipeline.measures.contributions import (
     tell_level,
 )
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
+from disclosure_pipeline.measures.exposed_groups import LevelClaims, Subgroup, compare_claims
 from disclosure_pipeline.measures.holdout import compare_with_holdout
 from disclosure_pipeline.measures.samples import wilson
-from disclosure_pipeline.measures.subgroups import LevelClaims, Subgroup, compare_claims
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import (
     holds_values,
