@@ -5,7 +5,6 @@ from .errors import DisclosurePipelineError, InputError
 from .evaluation.arguments import Exclusions, Pair
 from .evaluation.copies import copies, replicated_uniques
 from .evaluation.disclosure import disclosure
-from .evaluation.exposed_groups import subgroups
 from .evaluation.found import found
 from .evaluation.nearest import nearest
 from .evaluation.plots.drawing import save_plot
@@ -17,6 +16,7 @@ from .families.key_sets import disclosure_of_key_sets
 from .families.prediction import PredictionRisk, prediction_risk
 from .families.protection import DisclosureProtection, disclosure_protection
 from .families.remedies import Remedy
+from .families.subgroups import subgroups
 from .orchestration.component import DisclosureGate
 from .tables.sources import DuckDBSource, FileSource, SqlSource
 

@@ -60,9 +60,9 @@ def count_words() -> int:
 
 
 class Walk:
-    """Follow a call, until it first reaches `ends_in` if given: modules on the way, and calls above it."""
+    """Follow a call until its last calls are `ends_in`, if given: modules on the way, and calls above it."""
 
-    def __init__(self, ends_in: str = "") -> None:
+    def __init__(self, *ends_in: str) -> None:
         self.modules: set[str] = set()
         self.chain: list[str] = []
         self._ends_in = ends_in
@@ -77,15 +77,16 @@ class Walk:
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        if event != "call" or self.chain or code in self._seen:
+        if event != "call" or self.chain or (code in self._seen and code.co_name not in self._ends_in):
             return
         self._seen.add(code)
         file = Path(code.co_filename)
         if PACKAGE not in file.parents or file.suffix != ".py" or code.co_name == "<module>":
             return  # a template is no module
         self.modules.add(_module(file))
-        if code.co_name == self._ends_in:
-            self.chain = list(_callers(frame))[::-1]
+        if code.co_name in self._ends_in[-1:]:
+            chain = list(_callers(frame))[::-1]
+            self.chain = chain if (*chain,)[-len(self._ends_in) :] == self._ends_in else []
 
 
 def _callers(frame: FrameType | None) -> Iterator[str]:
@@ -96,15 +97,15 @@ def _callers(frame: FrameType | None) -> Iterator[str]:
         frame = frame.f_back
 
 
-def walk_a_disclosure(ends_in: str = "count_figures") -> Walk:
-    """Follow `dp.disclosure` of two small tables to where DiSCO is an integer."""
+def walk_a_disclosure() -> Walk:
+    """Follow `dp.disclosure` of two small tables to where the figures of a target, as DiSCO, are integers."""
     import pandas as pd
 
     import disclosure_pipeline as dp
 
     table = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
     dp.disclosure(table, table, ["age"], "illness")  # what is imported when it is first needed is no way
-    with Walk(ends_in) as walk:
+    with Walk("count_target", "count_figures") as walk:
         dp.disclosure(table, table, ["age"], "illness")
     return walk
 

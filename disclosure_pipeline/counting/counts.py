@@ -24,7 +24,7 @@ from disclosure_pipeline.measures.copies import Combinations, CopyCounts, HitCou
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, is_only_level, tabulate_keys
 from disclosure_pipeline.measures.guesses import CellGuesses
-from disclosure_pipeline.measures.holdout import MatchedKeys, matched_keys
+from disclosure_pipeline.measures.identity import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts, count_shared
 from disclosure_pipeline.measures.samples import Sizes

@@ -23,7 +23,7 @@ from disclosure_pipeline.measures.contributions import (
 )
 from disclosure_pipeline.measures.copies import Copies, UniqueHits
 from disclosure_pipeline.measures.entry import Figure
-from disclosure_pipeline.measures.exposed_groups import Right, Subgroup
+from disclosure_pipeline.measures.exposed_groups import Subgroup
 from disclosure_pipeline.measures.found import LIMITS, Found
 from disclosure_pipeline.measures.holdout import HoldoutComparison, Membership
 from disclosure_pipeline.measures.nearest import Nearness
@@ -31,6 +31,7 @@ from disclosure_pipeline.measures.people import PeopleCopied, Repeats
 from disclosure_pipeline.measures.prediction import Classification, Regression
 from disclosure_pipeline.measures.protection import PROTECTION_BY_METHOD, PROTECTION_FRAME
 from disclosure_pipeline.measures.resemblance import Overlap, Relabelling, Resemblance
+from disclosure_pipeline.measures.sensitive_levels import Right
 from disclosure_pipeline.measures.survey import PopulationDisclosure, PopulationRisk, RecordRisk
 from disclosure_pipeline.measures.together import (
     PEOPLE_IN_RELEASES,

@@ -36,8 +36,8 @@ from disclosure_pipeline.measures.holdout import (
     compare_with_holdout,
     membership,
     shared_records,
-    uniqueness_of_draw,
 )
+from disclosure_pipeline.measures.identity import uniqueness_of_draw
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.grouping import grouping_of

@@ -23,11 +23,11 @@ from disclosure_pipeline.evaluation.counts import (
     combine_columns,
     place_records,
 )
-from disclosure_pipeline.evaluation.exposed_groups import measure_levels
 from disclosure_pipeline.evaluation.figures import BesideOthers, add_beyond_chance, compare_records
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.evaluation.sensitive_levels import measure_levels
 from disclosure_pipeline.measures.bands import BandCertainty, Bands
 from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.catalogue import OF_TARGETS

@@ -20,6 +20,7 @@ from disclosure_pipeline.measures import (
     prediction,
     protection,
     resemblance,
+    sensitive_levels,
     survey,
     together,
 )
@@ -35,6 +36,7 @@ _MODULES = (
     people,
     resemblance,
     survey,
+    sensitive_levels,
     exposed_groups,
     together,
     baselines,

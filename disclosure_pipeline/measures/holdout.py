@@ -27,12 +27,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from disclosure_pipeline.measures.entry import Figure, Place
-from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import (
     CONFIDENCE,
     Interval,
-    chance_of_none_drawn,
     clopper_pearson,
     newcombe,
 )
@@ -53,36 +52,6 @@ _NEWCOMBE = "Newcombe 1998"
 
 SHARED_CONFIDENCE = 0.999
 """Confidence with which a holdout is said to share records with GT; high, to avoid false alarms."""
-
-
-@dataclass(frozen=True)
-class MatchedKeys:
-    """Counts of the q that both tables have; integers that add up over keys.
-
-    hits: SD records, by d_q. alone: GT records with s_q = 1, by d_q.
-    """
-
-    hits: Grouped
-    alone: Grouped
-
-
-def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> MatchedKeys:
-    """Count from d_q and s_q of each q; an entry can stand for several `keys` with equal counts."""
-    matched = np.flatnonzero((d_q > 0) & (s_q > 0))
-    d, s = d_q[matched].astype(np.int64), s_q[matched].astype(np.int64)
-    number = keys if isinstance(keys, int) else keys[matched]
-    return MatchedKeys(Grouped.sum_by_group(d, s * number), Grouped.sum_by_group(d, d * (s == 1) * number))
-
-
-def uniqueness_of_draw(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
-    """Return repU and unique_hits in percent, averaged over draws of n from `records` GT records."""
-
-    def none_of_others(grouped: Grouped) -> np.ndarray:
-        return chance_of_none_drawn(grouped.groups - 1, records - 1, n - 1)
-
-    alone = float((counts.alone.sums * none_of_others(counts.alone)).sum())
-    hits = float((counts.hits.sums * counts.hits.groups * none_of_others(counts.hits)).sum())
-    return 100 * alone / records, 100 * hits * n / records / N_s
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,14 @@ its text states. `frequency` explains the notation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+
 from disclosure_pipeline.measures.entry import Figure, Place
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask
 from disclosure_pipeline.measures.frequency import Keys, Rows, tabulate_keys
+from disclosure_pipeline.measures.samples import chance_of_none_drawn
 from disclosure_pipeline.measures.words import RAAB, SYNTHETIC, Words
 
 
@@ -41,6 +46,36 @@ def mark_unique_records(keys: Keys, synthesis: int = 1) -> tuple[Mask, Mask]:
     """
     r = Rows(tabulate_keys(keys.counts[0], keys.counts[synthesis]), keys.q[synthesis])
     return is_replicated(r), looks_unique(r) & (r.d_q > 0)
+
+
+@dataclass(frozen=True)
+class MatchedKeys:
+    """Counts of the q that both tables have; integers that add up over keys.
+
+    hits: SD records, by d_q. alone: GT records with s_q = 1, by d_q.
+    """
+
+    hits: Grouped
+    alone: Grouped
+
+
+def matched_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> MatchedKeys:
+    """Count from d_q and s_q of each q; an entry can stand for several `keys` with equal counts."""
+    matched = np.flatnonzero((d_q > 0) & (s_q > 0))
+    d, s = d_q[matched].astype(np.int64), s_q[matched].astype(np.int64)
+    number = keys if isinstance(keys, int) else keys[matched]
+    return MatchedKeys(Grouped.sum_by_group(d, s * number), Grouped.sum_by_group(d, d * (s == 1) * number))
+
+
+def uniqueness_of_draw(counts: MatchedKeys, records: int, n: int, N_s: int) -> tuple[float, float]:
+    """Return repU and unique_hits in percent, averaged over draws of n from `records` GT records."""
+
+    def none_of_others(grouped: Grouped) -> np.ndarray:
+        return chance_of_none_drawn(grouped.groups - 1, records - 1, n - 1)
+
+    alone = float((counts.alone.sums * none_of_others(counts.alone)).sum())
+    hits = float((counts.hits.sums * counts.hits.groups * none_of_others(counts.hits)).sum())
+    return 100 * alone / records, 100 * hits * n / records / N_s
 
 
 FIGURES = (

@@ -21,7 +21,7 @@ from support.strategies import Case, cases, frames, measured, records_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import ComparabilityWarning, HoldoutWarning
-from disclosure_pipeline.measures.holdout import matched_keys, uniqueness_of_draw
+from disclosure_pipeline.measures.identity import matched_keys, uniqueness_of_draw
 
 CERTAINTIES = (0.5, 1)
 

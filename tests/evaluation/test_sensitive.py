@@ -19,7 +19,7 @@ from support.sampling import examples, on_some_days
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.exposed_groups import LevelClaims, compare_claims
+from disclosure_pipeline.measures.sensitive_levels import LevelClaims, compare_claims
 from disclosure_pipeline.policy.verdict import Judgement, judge
 
 pytestmark = pytest.mark.usefixtures("no_guards")
