@@ -1,11 +1,13 @@
 """The compiled loops, with and without a cache, beside what they stand for; all engines compare them, too."""
 
 import itertools
+import math
 import os
 import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from disclosure_pipeline.counting.memory.boxes import BoxColumn, Boxes
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.measures.exact import add_up
+from disclosure_pipeline.measures.totals import count_hits_apart
 from disclosure_pipeline.tables.levels import count_codes
 
 pytest.importorskip("numba")
@@ -59,6 +62,21 @@ def test_stored_values_are_counted_as_in_numpy(lowest: int, offsets: list[int]) 
         packed = np.zeros(len(stored), dtype=np.uint64)
         loops.add_levels(packed, stored, dtype(lowest), np.arange(9, dtype=np.uint64))
         assert np.bincount(packed.astype(np.intp), minlength=9).tolist() == expected
+
+
+@given(st.permutations(range(4)), st.lists(st.integers(1, 9), min_size=4, max_size=4), st.data())
+def test_hits_of_keys_drawn_apart_are_counted_from_codes(
+    order: list[int], sizes: list[int], data: st.DataObject
+) -> None:
+    """Shares are multiplied in the order of the keys' names, whatever the order of the digits."""
+    codes = np.array(sorted(data.draw(st.sets(st.integers(0, math.prod(sizes) - 1)))), dtype=np.uint64)
+    levels = np.array(np.unravel_index(codes.astype(np.int64), sizes))
+    random = np.random.default_rng(len(codes))
+    shares = {key: random.random(sizes[key]) for key in order}
+    columns: Any = tuple(SimpleNamespace(size=size) for size in sizes)
+    request: Any = SimpleNamespace(shares_apart=[shares])
+    counted = scanning._count_apart(radix.Radix(columns), codes, request)
+    assert [number for _, number in counted.counts] == [count_hits_apart(levels, shares)]
 
 
 @pytest.mark.parametrize("keys", [["age", "sex"], ["age", "postcode", "income"]])

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numba
 import numpy as np
 
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import Floats, IntArray
 
 FEW = 8
 """Combinations of fewer records of each table are counted together, by the number of these."""
@@ -628,6 +628,32 @@ def count_combinations(
                     found[i] += 1
             table[: last + _ONE, 1] = 0
         begin = end
+
+
+@compiled
+def count_hits_apart(
+    codes: Records, sizes: Records, first: IntArray, shares: Floats, order: IntArray, scale: float
+) -> int:
+    """Count as `totals.count_hits_apart` does, from the codes of key combinations.
+
+    `codes` ascend, and have a digit for each key: `sizes` are those of their columns, the highest digit's
+    first. `shares` has those of the levels of each digit, from `first` on; they are multiplied in `order`.
+    """
+    above = np.full(len(sizes), np.uint64(0) - _ONE)
+    chances, hits = np.empty(len(sizes)), 0
+    for code in codes:
+        rest = code
+        for digit in range(len(sizes) - 1, -1, -1):
+            higher = rest // sizes[digit]
+            chances[digit] = shares[first[digit] + np.int64(rest - higher * sizes[digit])]
+            if above[digit] == higher:  # so are all higher digits those of the code before
+                break
+            above[digit] = rest = higher
+        chance = 1.0
+        for digit in order:
+            chance *= chances[digit]
+        hits += np.int64(np.floor(chance * scale))
+    return hits
 
 
 _EVERY_SECOND, _TWO_OF_FOUR = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)

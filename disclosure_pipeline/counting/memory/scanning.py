@@ -19,12 +19,13 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.counting.cells import CellParts, Cells, Counted, Found, LoneKeys
-from disclosure_pipeline.counting.counts import Target
+from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory import loops
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs_of
 from disclosure_pipeline.counting.memory.packing import Packing
-from disclosure_pipeline.counting.memory.radix import Codes, Item, Job, sum_readers
+from disclosure_pipeline.counting.memory.radix import Codes, Item, Job, Numbering, Radix, sum_readers
 from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.totals import APART_SCALE
 from disclosure_pipeline.runtime.machine import run_in_threads
 
 _CLASSES, _ROWS = 1 << 14, 1_000_000  # of a target: what does not fit stands for itself
@@ -268,7 +269,7 @@ def _scan_range(
         lone = list[Counted]()
         if lists_lone:
             # Counted at once: kept until the end, they would take more memory than all classes.
-            lone = [Counted([*LoneKeys(packing.keys.levels_of(alone)).count(job.request)])]
+            lone = [_count_apart(packing.keys, alone, job.request)]
         part = PartCells(keys.looks.copy(), large.copy(), lone, [], [])
         for scan, of_scan in zip(scans, counting, strict=True):
             _scan_target(records, scan, scan.field(packing.table_bit), of_scan, room)
@@ -277,6 +278,23 @@ def _scan_range(
             part.single.append((key[:q].copy(), *(column[:end].copy() for column in cells)))
             part.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
         return part
+
+
+def _count_apart(keys: Radix, codes: Codes, request: CountRequest) -> Counted:
+    """Count the hits of keys drawn apart, among the ascending codes of `LoneKeys`."""
+    if len(keys.columns) == 1 or any(isinstance(column, Numbering) for column in keys.columns):
+        return Counted([*LoneKeys(keys.levels_of(codes)).count(request)])
+    sizes = np.array([column.size for column in keys.columns])
+    first, digits = np.cumsum(sizes) - sizes, keys.restore_order(range(len(sizes)))
+    hits = []
+    for shares in request.shares_apart:
+        order = np.array([digits[place] for place in shares])
+        of_digits = np.concatenate([shares[digits.index(digit)] for digit in range(len(sizes))])
+        apart = loops.count_hits_apart(
+            codes, sizes.astype(np.uint64), first, of_digits, order, float(APART_SCALE)
+        )
+        hits.append(int(apart))
+    return Counted.apart(hits)
 
 
 def _scan_target(records: Codes, scan: Scan, field: loops.Field, counting: Counting, room: Room) -> None:
