@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,17 +42,11 @@ def run_in_threads(
     task, or an interrupt, is raised after the running tasks have ended; no further task is started.
     """
     results = []
-    with ThreadPoolExecutor(min(threads, len(tasks))) if threads and tasks else nullcontext() as pool:
-        pending = [pool.submit(task).result for task in tasks] if pool else tasks
-        try:
-            for get_result in pending:
-                results.append(get_result())
-                if on_progress is not None:
-                    on_progress(len(results), len(tasks))
-        except BaseException:
-            if pool:
-                pool.shutdown(wait=True, cancel_futures=True)
-            raise
+    with _open_pool(min(threads, len(tasks))) if threads and tasks else nullcontext() as pool:
+        for get_result in [pool.submit(task).result for task in tasks] if pool else tasks:
+            results.append(get_result())
+            if on_progress is not None:
+                on_progress(len(results), len(tasks))
     return results
 
 
@@ -66,18 +60,29 @@ def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], thread
 
 
 def _map_in_pool(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
-    with ThreadPoolExecutor(threads) as pool:
+    with _open_pool(threads) as pool:
         running: deque[Future[Result]] = deque()
-        try:
-            for item in items:
-                running.append(pool.submit(work, item))
-                del item  # the task alone holds it, and frees it when it ends
-                if len(running) > threads:
-                    yield running.popleft().result()
-            while running:
+        for item in items:
+            running.append(pool.submit(work, item))
+            del item  # the task alone holds it, and frees it when it ends
+            if len(running) > threads:
                 yield running.popleft().result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+        while running:
+            yield running.popleft().result()
+
+
+@contextmanager
+def _open_pool(threads: int) -> Iterator[ThreadPoolExecutor]:
+    """Open a pool of threads, all of which have ended when it is left; no further task is started then."""
+    pool = ThreadPoolExecutor(threads)
+    try:
+        yield pool
+    finally:
+        try:
+            pool.shutdown(cancel_futures=True)
+        except KeyboardInterrupt:  # while it waits for them
+            pool.shutdown()
+            raise
 
 
 _CGROUP = Path("/sys/fs/cgroup")  # limits of a container

@@ -132,6 +132,21 @@ def processor_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def test_an_interrupt_while_a_pool_ends_still_waits_for_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    interrupts, join = [KeyboardInterrupt()], threading.Thread.join
+
+    def join_or_interrupt(thread: threading.Thread, timeout: float | None = None) -> None:
+        if interrupts:
+            raise interrupts.pop()
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", join_or_interrupt)
+    before = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt):
+        run_in_threads([threading.get_ident] * 9, 4)
+    assert set(threading.enumerate()) <= before
+
+
 @only_in_ci("a process that counts millions of records")
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks the system for a process's time")
 def test_an_interrupt_ends_the_work_at_once_and_leaves_nothing(tmp_path: Path) -> None:
