@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +27,12 @@ class Packing:
     targets: tuple[Target, ...]
     tables: int = 2
 
-    @property
+    @cached_property
     def shifts(self) -> list[int]:
         """The lowest bit of each target's level."""
         return [sum(target.bits for target in self.targets[:i]) for i in range(len(self.targets))]
 
-    @property
+    @cached_property
     def table_bit(self) -> int:
         """The lowest bit of the table."""
         return sum(target.bits for target in self.targets)
