@@ -209,7 +209,7 @@ class _Pairs:
 
     @property
     def are_levels(self) -> Mask:
-        """Which pairs are a single level of a category."""
+        """The mark of the pairs that are a single level of a category."""
         is_level = np.array([not group.of_number for group in self.groups])
         levels: Mask = (self.first == self.second) & is_level[self.first]
         return levels

@@ -1,4 +1,4 @@
-"""What each GT record adds to a figure, and the one way to add it up.
+"""Contributions of each GT record to a figure, and the one way to add them up.
 
 A figure is a share of people. GT record i adds x_i, from 0 to 1, and stands for w_i people:
 
@@ -360,7 +360,7 @@ FIGURES: Mapping[str, Callable[[Rows], Floats | Mask]] = {
     "CAPd": lambda r: divide(r.d, r.left_d_q),
     **_list_expressions(),
 }
-"""What a record adds to each figure, before it is asked whether the exclusions leave the record."""
+"""Expressions of what a record adds to each figure, before it is asked whether exclusions leave it."""
 
 
 def tell_level(r: Rows, level: int) -> tuple[Floats, Floats]:

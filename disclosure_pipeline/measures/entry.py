@@ -105,7 +105,7 @@ _NO_NUMBERS = ("frame", "is_of_any", "about")
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a record adds if as many records of SD, or of other people, tell of it; and the words of it.
+    """Contributions of a record if as many records of SD, or of other people, tell of it; and their words.
 
     at_n: from n records of SD. others: from n records of other people. words: of the figure from these.
     beyond: of the difference.

@@ -1,4 +1,4 @@
-"""How exposed a group of GT records is.
+"""The exposure of a group of GT records.
 
 A group is attacked with all of SD, and compared with all other GT records, not only with those of the group.
 """

@@ -161,9 +161,10 @@ _ONE = _HALF * _HALF
 
 @dataclass(frozen=True)
 class Sums:
-    """What the records add to a figure, and to it at n records of SD and of the others: in units of 2^-52.
+    """Sums of what the records add to a figure, and to it at n records of SD and of the others.
 
-    squares: of what the records of each q add to the difference, in units of 1 / `CHANCE_SCALE`².
+    value, at_n, others: in units of 2^-52. squares: of what the records of each q add to the difference, in
+        units of 1 / `CHANCE_SCALE`².
     """
 
     value: int
