@@ -65,6 +65,7 @@ from disclosure_pipeline.measures.frequency import (
     is_only_level,
     run_lengths,
 )
+from disclosure_pipeline.measures.guesses import CellGuesses
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
     Sizes,
@@ -296,20 +297,14 @@ def _choose_guesser(rows: Rows, band: Band | None) -> tuple[Mask, Guesser]:
 def _guess_modes(
     f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw | None, *, without_self: bool
 ) -> tuple[Floats, Floats]:
-    first = np.flatnonzero(first_of_run(f.q))
-    number = np.cumsum(first_of_run(f.q)) - 1
     if draw is not None:
-        records = np.add.reduceat(r, first)[number] - without_self
+        records = f.at_cells(f.sum_by_q(r)) - without_self
         chances = chances_to_be_named(f.q, r, wanted, draw), 1 - chance_of_none(records, draw)
         named, matched = (to_integer_chances(of_cells) / CHANCE_SCALE for of_cells in chances)
         return named, matched
-    if without_self:
-        cell = np.arange(len(r))
-        return _name_modes_beside(f.q, r, cell, cell, (r > 0).astype(np.int64))
-    largest = np.maximum.reduceat(r, first)[number]
-    modes = (r == largest) & (r > 0)
-    ways = np.add.reduceat(modes, first, dtype=np.int64)[number]
-    return modes / np.maximum(ways, 1), (largest > 0).astype(np.float64)
+    guess = CellGuesses.without_self if without_self else CellGuesses.from_synthetic
+    guesses = guess(f, r, np.zeros(f.targets, dtype=bool))
+    return divide(np.minimum(guesses.ways, 1), guesses.ways), guesses.matched.astype(np.float64)
 
 
 def _guess_amounts(
