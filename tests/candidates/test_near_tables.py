@@ -1,9 +1,11 @@
 """Tables that are near to a measured one are not measured: nobody asks about single people."""
 
 import json
+import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,12 +15,15 @@ from hypothesis import strategies as st
 from support import gate_steps, gates
 from support.sampling import on_some_days, some_of
 
+from disclosure_pipeline.candidates import evaluation_records
 from disclosure_pipeline.candidates.evaluation_records import (
     count_recorded_evaluations,
     list_figure_inputs,
     sketch_candidate,
 )
+from disclosure_pipeline.candidates.measuring import measure_without_guards
 from disclosure_pipeline.candidates.store import GateFolders, Store
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.measures.chance import bound_chance_of_nearness
 from disclosure_pipeline.policy.gate import Gate
@@ -33,6 +38,8 @@ from disclosure_pipeline.tables.record_hashes import (
     stack_sketches,
     to_record,
 )
+
+pytestmark = pytest.mark.usefixtures("remembered_results")
 
 ENGINES = ("memory", "partitioned")
 DICTIONARY = {
@@ -55,8 +62,12 @@ def altered(table: pd.DataFrame, *records: int) -> pd.DataFrame:
     return other
 
 
+def steps(gate: GateFolders, candidate: str) -> dict[str, Any]:
+    return gate_steps.steps(gate, candidate, measured_anew=False)
+
+
 def refusal(gate: GateFolders, candidate: str) -> str:
-    outcome = gate_steps.steps(gate, candidate)
+    outcome = steps(gate, candidate)
     kind, message = outcome["refused"]
     assert kind == "RefusedError" and "differ" in message
     assert set(outcome) == {"ground truth", "refused"}  # no overlap, no figure
@@ -83,7 +94,7 @@ def test_eight_candidates_in_turn(tmp_path: Path, engine: str) -> None:
     gate = folders(tmp_path, engine)
     base = gates.honest()
     gate_steps.deliver(tmp_path, "first", base)
-    assert "refused" not in gate_steps.steps(gate, "first")
+    assert "refused" not in steps(gate, "first")
     near = {
         "changed": altered(base, 0),
         "nine": altered(base, *range(9)),
@@ -98,7 +109,7 @@ def test_eight_candidates_in_turn(tmp_path: Path, engine: str) -> None:
         assert "'synthetic0.csv' of 'first', which was measured before" in refusal(gate, name)
     assert count_recorded_evaluations(gate.store) == 1
     gate_steps.deliver(tmp_path, "anew", gates.honest(2))
-    assert "refused" not in gate_steps.steps(gate, "anew")
+    assert "refused" not in steps(gate, "anew")
     assert count_recorded_evaluations(gate.store) == 2
 
 
@@ -110,7 +121,7 @@ def test_one_row_that_differs_in_the_sum_of_all_files(tmp_path: Path) -> None:
     gate_steps.deliver(tmp_path, "whole", base.iloc[:298], base.iloc[298:])
     gate_steps.deliver(tmp_path, "cut-otherwise", other.iloc[:298], other.iloc[298:])
     gate_steps.deliver(tmp_path, "as-one", altered(base, 5))
-    assert "refused" not in gate_steps.steps(gate, "whole")
+    assert "refused" not in steps(gate, "whole")
     for name in ("cut-otherwise", "as-one"):
         assert "all files together of 'whole'" in refusal(gate, name)
 
@@ -126,7 +137,7 @@ def test_a_column_that_no_measure_of_the_keys_reads(tmp_path: Path) -> None:
     base = gates.honest()
     gate_steps.deliver(tmp_path, "first", base.assign(note=random.choice(letters, 298)))
     gate_steps.deliver(tmp_path, "second", altered(base, 0).assign(note=random.choice(letters, 298)))
-    assert "refused" not in gate_steps.steps(gate, "first")
+    assert "refused" not in steps(gate, "first")
     assert "of 'first'" in refusal(gate, "second")
 
 
@@ -139,7 +150,7 @@ def test_the_same_content_is_no_new_question(tmp_path: Path) -> None:
     gate_steps.deliver(tmp_path, "again", base)
     gate_steps.deliver(tmp_path, "shuffled", base.sample(frac=1, random_state=1), suffix=".parquet")
     gate_steps.deliver(tmp_path, "twice", base, base)
-    outcomes = [gate_steps.steps(gate, name) for name in ("first", "first", "again", "shuffled", "twice")]
+    outcomes = [steps(gate, name) for name in ("first", "first", "again", "shuffled", "twice")]
     assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
     assert outcomes[1]["frames"] == outcomes[0]["frames"] == outcomes[2]["frames"]
     assert outcomes[3]["frames"]["attribute"] == outcomes[0]["frames"]["attribute"]
@@ -156,8 +167,8 @@ def test_ten_records_are_enough(tmp_path: Path) -> None:
         gate_steps.deliver(root, "second", altered(base, *range(10)))
         (gate.store.root / "sketches").mkdir(parents=True)
         (gate.store.root / "sketches" / "sketch_key").write_bytes(bytes(range(32)))
-        assert "refused" not in gate_steps.steps(gate, "first")
-        assert ("refused" in gate_steps.steps(gate, "second")) == is_refused
+        assert "refused" not in steps(gate, "first")
+        assert ("refused" in steps(gate, "second")) == is_refused
 
 
 def test_another_reading_of_the_same_bytes(tmp_path: Path) -> None:
@@ -168,10 +179,10 @@ def test_another_reading_of_the_same_bytes(tmp_path: Path) -> None:
     levels = [{"level": "f", "aliases": ["female"]}, "m"]
     gate = folders(tmp_path, columns=columns | {"sex": {"type": "category", "levels": levels}})
     gate_steps.deliver(tmp_path, "first", base)
-    assert "refused" not in gate_steps.steps(gate, "first")
+    assert "refused" not in steps(gate, "first")
     levels = ["f", {"level": "m", "aliases": ["female"]}]
     gate = folders(tmp_path, columns=columns | {"sex": {"type": "category", "levels": levels}})
-    assert "refused" not in gate_steps.steps(gate, "first")
+    assert "refused" not in steps(gate, "first")
 
 
 def test_two_near_candidates_at_the_same_moment(tmp_path: Path) -> None:
@@ -187,11 +198,12 @@ def test_two_near_candidates_at_the_same_moment(tmp_path: Path) -> None:
     assert count_recorded_evaluations(gate.store) == 1
 
 
-def test_records_that_cannot_be_read_stop_the_gate(tmp_path: Path) -> None:
+def test_records_that_cannot_be_read_stop_the_gate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(evaluation_records, "secrets", secrets)  # drawn at random, as outside tests
     gate = folders(tmp_path)
     for number, seed in enumerate((1, 2, 3)):
         gate_steps.deliver(tmp_path, f"candidate-{number}", gates.honest(seed))
-    assert "refused" not in gate_steps.steps(gate, "candidate-0")
+    assert "refused" not in steps(gate, "candidate-0")
     [record] = (gate.store.root / "sketches").rglob("*.json")
     whole = record.read_text()
     content = json.loads(whole)
@@ -204,19 +216,19 @@ def test_records_that_cannot_be_read_stop_the_gate(tmp_path: Path) -> None:
         whole.replace('"counts": "', '"counts": "A'),
     ):
         record.write_text(damaged)
-        kind, message = gate_steps.steps(gate, "candidate-1")["refused"]
+        kind, message = steps(gate, "candidate-1")["refused"]
         assert kind == "StoreError" and record.name in message
     record.write_text(whole)
     (gate.store.root / "sketches" / "sketch_key").write_bytes(b"short")
-    assert gate_steps.steps(gate, "candidate-1")["refused"][0] == "StoreError"
+    assert steps(gate, "candidate-1")["refused"][0] == "StoreError"
     (gate.store.root / "sketches" / "sketch_key").unlink()  # another one is drawn
-    assert gate_steps.steps(gate, "candidate-1")["refused"][0] == "StoreError"
+    assert steps(gate, "candidate-1")["refused"][0] == "StoreError"
 
 
 def test_nobody_else_reads_the_key(tmp_path: Path) -> None:
     gate = folders(tmp_path)
     gate_steps.deliver(tmp_path, "first", gates.honest())
-    gate_steps.steps(gate, "first")
+    steps(gate, "first")
     key = gate.store.root / "sketches" / "sketch_key"
     assert key.stat().st_mode & 0o777 == 0o600 and len(key.read_bytes()) == 32
     [record] = (gate.store.root / "sketches").rglob("*.json")
@@ -380,13 +392,13 @@ def test_one_column_changed_everywhere_and_one_record_of_the_others(
     gate_steps.deliver(tmp_path, "first", base)
     gate_steps.deliver(tmp_path, "second", second, suffix=".parquet")
     gate_steps.deliver(tmp_path, "both", second, base)
-    assert "refused" not in gate_steps.steps(gate, "first")
+    assert "refused" not in steps(gate, "first")
     for candidate in ("second", "both"):
-        kind, message = gate_steps.steps(gate, candidate)["refused"]
+        kind, message = steps(gate, candidate)["refused"]
         assert kind == "RefusedError"
         assert "differ" in message and "in fewer than 10 records" in message
         assert not (gate.store.candidate_folder(candidate) / "measured.json").exists()
-    assert f"in {part} in fewer" in gate_steps.steps(gate, "second")["refused"][1]
+    assert f"in {part} in fewer" in steps(gate, "second")["refused"][1]
 
 
 def test_what_the_second_of_two_tables_would_tell(tmp_path: Path) -> None:
@@ -403,7 +415,7 @@ def test_what_the_second_of_two_tables_would_tell(tmp_path: Path) -> None:
         table = base if number % 2 else other_work(base)
         table = table.copy()
         table.loc[0, "income"] = income
-        measured = gates.measured(gate.gate, ground_truth, [table])
+        measured = measure_without_guards(gate.gate, FramesInMemory((ground_truth, table), "memory"))
         guesses[income] = float(measured.attribute["DiSCO"].loc[("income", 1)])
     assert max(guesses, key=lambda income: guesses[income]) == person["income"] // 200 * 200 + 50
     assert len({round(figure, 9) for figure in guesses.values()}) == 2  # the person's own group, and others
@@ -435,13 +447,13 @@ def test_what_broke_the_dictionary_was_not_measured(tmp_path: Path, engine: str)
     broken = {"decimals": finer, "level": unknown, "near": near}
     for number, (name, table) in enumerate(broken.items(), start=1):
         gate_steps.deliver(tmp_path, name, table)
-        outcome = gate_steps.steps(gate, name)
+        outcome = steps(gate, name)
         (violation,) = outcome["arrival"][0]
         assert violation.column == ("income" if name == "decimals" else "work")
         assert count_recorded_evaluations(gate.store) == number  # each answer depends on the ground truth
         assert not (gate.store.candidate_folder(name) / "measured.json").exists()
     gate_steps.deliver(tmp_path, "mended", mended)
-    corrected = gate_steps.steps(gate, "mended")
+    corrected = steps(gate, "mended")
     assert corrected["arrival"][0] == () and "dossier" in corrected
     # From now on it is measured: also what breaks the dictionary is only told that it is near.
     for name, table in broken.items():
@@ -459,7 +471,7 @@ def test_answers_about_the_dictionary_are_limited_too(tmp_path: Path) -> None:
     outcomes = []
     for name in ("baker", "miller", "smith"):
         gate_steps.deliver(tmp_path, name, base.assign(work=base["work"].replace("field", name)))
-        outcomes.append(gate_steps.steps(gate, name))
+        outcomes.append(steps(gate, name))
     assert [len(outcome["arrival"][0]) for outcome in outcomes[:2]] == [1, 1]
     assert "the limit of 2 candidates" in outcomes[2]["refused"][1]
 
@@ -470,7 +482,7 @@ def test_a_table_mended_in_many_records(tmp_path: Path) -> None:
     wrong = base.assign(work=base["work"].replace("field", "none"))
     gate_steps.deliver(tmp_path, "first", wrong)
     gate_steps.deliver(tmp_path, "mended", base)
-    outcomes = [gate_steps.steps(gate, name) for name in ("first", "mended")]
+    outcomes = [steps(gate, name) for name in ("first", "mended")]
     assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 
@@ -480,7 +492,7 @@ def test_a_table_beside_new_ones(tmp_path: Path) -> None:
     gate_steps.deliver(tmp_path, "first", gates.honest(1))
     gate_steps.deliver(tmp_path, "three", *(gates.honest(seed) for seed in (1, 2, 3)))
     gate_steps.deliver(tmp_path, "two", *(gates.honest(seed) for seed in (3, 1)))
-    outcomes = [gate_steps.steps(gate, name) for name in ("first", "three", "two")]
+    outcomes = [steps(gate, name) for name in ("first", "three", "two")]
     assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 
@@ -490,7 +502,7 @@ def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
     for name, seed in (("first", 2), ("second", 3)):
         targets = gates.honest(seed)[["work", "income"]]
         gate_steps.deliver(tmp_path, name, gates.honest(1)[["sex", "age"]].join(targets))
-    outcomes = [gate_steps.steps(gate, name) for name in ("first", "second")]
+    outcomes = [steps(gate, name) for name in ("first", "second")]
     assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
 
 

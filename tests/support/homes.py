@@ -13,13 +13,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dagster as dg
 import pyarrow as pa
 import pytest
 
-from disclosure_pipeline.candidates import measuring
+from disclosure_pipeline.candidates import evaluation_records, measuring
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
@@ -217,8 +218,12 @@ def release_alone(path: Path, defs: dg.Definitions, candidate: str) -> Ran:
 
 @contextmanager
 def remember_results(folder: Path) -> Iterator[None]:
-    """Take from a folder what any process worked out before, also one that runs meanwhile."""
+    """Take from a folder what any process worked out before, also one that runs meanwhile.
+
+    New stores get the same key, so that they draw the same people.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evaluation_records, "secrets", SimpleNamespace(token_bytes=bytes))
         for module, name, describe in (
             (charts, "_draw", repr),
             (measuring, "measure_tables", _describe_tables),
@@ -247,22 +252,18 @@ def _remember(
 def _describe_tables(arguments: tuple[Gate, Any, str, Any, int, Any]) -> str | None:
     """All that the figures of a candidate are measured from: every record of its tables included.
 
-    Not how much memory is free, which is different each time. None where more is measured with: nothing of
-    that is remembered.
+    Not how much memory is free, which is different each time. None where no records are in memory.
     """
     gate, opened, engine, with_holdout, seed, claim = arguments
-    if not isinstance(opened, FramesInMemory) or with_holdout is not None or claim is not None:
-        return None
-    tables = [hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest() for frame in opened.frames]
-    others = (
-        _without_memory(opened.engine_description),
-        type(opened).__name__,
-        opened.ledger,
-        opened.names,
-        engine,
-        seed,
-    )
-    return repr((gate.model_dump(mode="json"), others, tables))
+    described: list[Any] = [gate.model_dump(mode="json"), engine, seed, claim]
+    for tables in (opened, with_holdout) if with_holdout is not None else (opened,):
+        if not isinstance(tables, FramesInMemory):
+            return None
+        described += [type(tables).__name__, _without_memory(tables.engine_description)]
+        described += [tables.ledger, tables.names]
+        for frame in tables.frames:
+            described.append(hashlib.sha256(_to_bytes(pa.Table.from_pandas(frame))).hexdigest())
+    return repr(described)
 
 
 def _without_memory(engine_description: str) -> str:
