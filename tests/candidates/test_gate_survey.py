@@ -17,10 +17,12 @@ from support.gates import share_key
 from support.sampling import on_some_days, some_of
 from support.surveys import gate_of, leaked, silc
 
+from disclosure_pipeline.candidates import power
 from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
 from disclosure_pipeline.candidates.power import measure_gate_power
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.evaluation.long_table import tabulate_figures, view_frame
+from disclosure_pipeline.evaluation.power import KINDS
 from disclosure_pipeline.evidence.page.rendering import render_page
 from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.policy.gate import Gate
@@ -53,18 +55,15 @@ def gate_at(root: Path, engine: str = "memory", **changes: Any) -> GateFolders:
 
 @dataclass(frozen=True)
 class Arrived:
-    """Fresh people in two files, and people of whom half are copied, before a gate with these changes."""
+    """Fresh people, with weights in two files, and people of whom half are copied, before a gate."""
 
     root: Path
     changes: dict[str, Any]
 
     def find(self, engine: str, candidate: str) -> dict[str, Any]:
-        """All that is found, but for who counted and what is invented where records stay in a database.
-
-        As the arrival measures fresh people, and as a release measures copied ones anew.
-        """
+        """All that is found, but for who counted and what is invented where records stay in a database."""
         gate = gate_at(self.root, engine, **self.changes)
-        found = steps(gate, candidate, measured_anew=candidate == "copied")
+        found = steps(gate, candidate, measured_anew=False)
         frames = {name: text for name, text in found["frames"].items() if not name.startswith("control")}
         dossier = json.loads(found["dossier"])
         return {
@@ -92,7 +91,8 @@ def arrived(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     write(root / "gt.parquet", weighted())
     for name in ("memory", "partitioned"):
         share_key(root / name)
-    deliver(root, "fresh", fresh().iloc[::2], fresh().iloc[1::2], suffix=".parquet")
+    files = 2 if request.param == "weights" else 1
+    deliver(root, "fresh", *(fresh().iloc[number::files] for number in range(files)), suffix=".parquet")
     deliver(root, "copied", leaked(NAME, 0.5), suffix=".parquet")
     return Arrived(root, GATES[request.param])
 
@@ -272,11 +272,17 @@ def test_halves_are_of_the_people_and_measured_without_weights(engine: str, tmp_
     assert len(beyond) == DRAWS
     assert max(beyond) < 5
     assert all(half.units["units"].item() == 450 for half in drafted.halves)
-    gate = weighted_gate(policy=BOUNDS | {"DiSCO": {"beyond": 20}, "repU": 50})
-    assert measure_gate_power(gate, silc(1), 0.001).records > 0
+
+
+def test_power_is_measured_without_weights(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "SHARES", (0, 100))
+    policy = BOUNDS | {"DiSCO": {"beyond": 60}, "key_overlap": 1, "target_overlap": 1}
+    measured = measure_gate_power(weighted_gate(policy=policy), silc(1, households=300), 0.001)
+    assert measured.noticed == dict.fromkeys(KINDS, (100.0,))
 
 
 @on_some_days
+@pytest.mark.usefixtures("remembered_results")
 def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
