@@ -30,6 +30,7 @@ from support.small_batches import tiny_batches
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival, evaluation, measuring
 from disclosure_pipeline.candidates.measuring import measure_candidate
+from disclosure_pipeline.candidates.reading import choose_engine_for
 from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.partitioned import opened_files
 from disclosure_pipeline.counting.partitioned.opened_files import StreamedTable, stream_canonical
@@ -68,10 +69,10 @@ def test_the_small_gate(suffix: str, m: int, tmp_path: Path) -> None:
     write(tmp_path / gt, gates.ground_truth())
     deliver(tmp_path, HONEST, *(gates.honest(seed) for seed in range(m)), suffix=suffix)
     deliver(tmp_path, COPY, *[gates.ground_truth()] * m, suffix=suffix)
-    honest = same_with_both(tmp_path, gates.definition(), HONEST, gt, spill_part=100 * m)
+    honest = same_with_both(tmp_path, gates.definition(), HONEST, gt, measured_anew=False, spill_part=100 * m)
     assert json.loads(honest["dossier"])["decision"] == "approved"
     assert honest["bins"] and len(json.loads(honest["overlap"])["GT_in_SD"]) == 3 * m
-    copy = same_with_both(tmp_path, gates.definition(), COPY, gt, spill_part=100 * m)
+    copy = same_with_both(tmp_path, gates.definition(), COPY, gt, measured_anew=False, spill_part=100 * m)
     assert json.loads(copy["dossier"])["decision"] == "refused"
 
 
@@ -422,30 +423,34 @@ def test_several_reasons_are_all_told() -> None:
         gates.gate(engine="partitioned", **changes)
 
 
+SCARCE = "partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)"
+WITH_IDENTIFIER = ONLY_IN_MEMORY["a text identifier"][0]
+
+
 @pytest.mark.parametrize(
     ("changes", "free", "message"),
     [
         ({}, 10**12, "memory (about 0.0 GB are needed in memory, 1000.0 GB are free)"),
-        ({}, 1000, "partitioned (about 0.0 GB are needed in memory, 0.0 GB are free)"),
-        (
-            {"columns": gates.definition()["columns"] | {"person": {"type": "text identifier"}}},
-            1000,
-            "memory (needed by column 'person', a text identifier)",
-        ),
+        ({}, 1000, SCARCE),
+        (WITH_IDENTIFIER, 1000, "memory (needed by column 'person', a text identifier)"),
     ],
 )
 def test_auto_says_what_it_took_and_why(
     changes: dict[str, Any], free: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: free)
-    with (
-        home_in_memory(tmp_path, gates.load(gates.definition(**changes)), monkeypatch) as home,
-        tiny_batches(),
-    ):
+    gate = folders(tmp_path, gates.definition(**changes), "auto", "gt.csv")
+    write(tmp_path / "gt.csv", gates.ground_truth())
+    assert choose_engine_for(gate.gate, [gate.ground_truth]).description == message
+
+
+def test_every_asset_says_what_auto_took(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("disclosure_pipeline.counting.opening.available_memory", lambda: 1000)
+    with tiny_batches():
         home.prepare({HONEST: gates.honest()})
         run = home.decide(HONEST)
-        assert run.success
-        assert engine_descriptions(run) == {message}
+    assert run.success
+    assert engine_descriptions(run) == {SCARCE}
 
 
 # Contract and canonical form, of any table and any dictionary.
