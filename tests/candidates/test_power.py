@@ -49,6 +49,12 @@ def gate_of(root: Path, records: int, **changes: Any) -> GateFolders:
     return folders(root, gates.definition(policy=POLICY, **changes), "memory", "gt.csv")
 
 
+@pytest.fixture
+def copies_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try exact copies only, where the other kinds of copies take no other way."""
+    monkeypatch.setattr(power, "KINDS", (COPIES,))
+
+
 @on_some_days
 def test_large_shares_of_copies_are_noticed_and_honest_tables_are_not_refused(tmp_path: Path) -> None:
     shown: list[tuple[str, int, int]] = []
@@ -173,7 +179,7 @@ def test_it_ends_in_the_time_given_and_time_goes_to_all_kinds(
     assert measured.false_refusals.percent == 100
 
 
-@on_some_days
+@pytest.mark.usefixtures("copies_alone")
 def test_further_confidential_tables_take_no_part(tmp_path: Path) -> None:
     """They are not among the halves: their clauses could be kept by no table."""
     write(tmp_path / "last.csv", gates.last_year(300))
@@ -183,7 +189,7 @@ def test_further_confidential_tables_take_no_part(tmp_path: Path) -> None:
     assert measure_power(with_it, A_MOMENT) == measure_power(without, A_MOMENT)
 
 
-@on_some_days
+@pytest.mark.usefixtures("copies_alone")
 def test_from_a_table_and_a_file_it_is_what_the_gate_measures(tmp_path: Path) -> None:
     of_gate = gate_of(tmp_path, 400)
     gates.write_definition(tmp_path, gates.definition(policy=POLICY))
@@ -196,7 +202,7 @@ def test_from_a_table_and_a_file_it_is_what_the_gate_measures(tmp_path: Path) ->
         dp.power(gates.ground_truth(400), tmp_path / "nowhere.yaml")
 
 
-@on_some_days
+@pytest.mark.usefixtures("copies_alone")
 def test_from_a_table_and_a_mapping(capsys: pytest.CaptureFixture[str]) -> None:
     table = gates.ground_truth(600)
     found = dp.power(table, POLICY, ["sex", "age"], ["work"], seconds=A_MOMENT, progress=True)
@@ -232,7 +238,8 @@ def test_arguments_that_contradict_each_other(arguments: dict[str, Any], message
 
 
 @on_some_days
-def test_the_command_tells_no_value(home: gates.Home) -> None:
+def test_the_command_tells_no_value(home: gates.Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power, "SHARES", (0, 100))  # one try tells of none
     home.write_ground_truth(gates.ground_truth())
     folder = gates.write_definition(home.path / "definition", gates.definition(policy=POLICY))
     arguments = ("policy", "power", folder, "--seconds", A_MOMENT)
