@@ -172,24 +172,25 @@ def small_gate() -> dg.Definitions:
 
 
 @pytest.fixture(scope="session")
-def finished(small_gate: dg.Definitions) -> Iterator[Path]:
-    """A home in which the small gate approved one candidate and refused another. To be copied."""
-    from support import gates
-
-    with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
-        gates.with_keys(path, patch)
-        with gates.instance_on_disk(path) as instance:
-            gates.finish(gates.Home(path, small_gate, instance))
-        yield path
-
-
-@pytest.fixture(scope="session")
 def results_folder() -> Iterator[Path]:
     """The results that tests with `remembered_results` share."""
     from support import gates
 
     with gates.quick_folder() as folder:
         yield folder
+
+
+@pytest.fixture(scope="session")
+def finished(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Path]:
+    """A home in which the small gate approved one candidate and refused another. To be copied."""
+    from support import gates
+    from support.homes import remember_results
+
+    with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
+        gates.with_keys(path, patch)
+        with gates.instance_on_disk(path) as instance, remember_results(results_folder):
+            gates.finish(gates.Home(path, small_gate, instance))
+        yield path
 
 
 @pytest.fixture

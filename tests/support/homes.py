@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +22,7 @@ import pytest
 
 from disclosure_pipeline.candidates import evaluation_records, measuring
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
+from disclosure_pipeline.evidence import validation
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.policy.gate import Gate
 from support import event_stores, gates
@@ -229,6 +230,9 @@ def remember_results(folder: Path) -> Iterator[None]:
             (measuring, "measure_tables", _describe_tables),
         ):
             patch.setattr(module, name, _remember(folder, name, describe, getattr(module, name)))
+        validator: Any = validation._validator
+        recalling = _remember(folder, "_answer", repr, validation._answer)
+        patch.setattr(validation, "_validator", replace(validator, function=recalling))
         yield
 
 
