@@ -19,6 +19,8 @@ from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.release.standing import list_standings
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 NAME = "last_year"
 CLAUSES = {
     f"{name}[{about}]{' beyond' if 'beyond' in figure.statistics else ''}"

@@ -212,6 +212,7 @@ def test_each_failed_run_is_told_of_once(
     assert not [canary for canary in CANARIES if canary in everything]
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_a_run_that_succeeds_is_not_told_of(watching: Daemon, web: Posted) -> None:
     assert watching.home.run_ground_truth().success
     watching.home.deliver("third", {"synthetic.csv": gates.honest(4)})
@@ -227,6 +228,7 @@ def test_many_failed_runs_are_told_of_once_each(watching: Daemon, web: Posted) -
     assert sorted(notice["run_id"] for notice in web.contents()) == sorted(failed)
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
     watching: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -252,6 +254,7 @@ def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
     assert [notice["candidate"] for notice in web.contents()] == [HONEST]
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_events_that_cannot_be_read_are_told_of_as_a_crash(
     watching: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,8 @@ from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release import releasing
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 DEMO_CANDIDATES = (DEMO_HONEST, DEMO_LEAKY)
 SHIPPED = ROOT / "disclosure_pipeline" / "defs" / "survey" / "defs.yaml"
 

@@ -21,6 +21,8 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.sentences import MISSING
 from disclosure_pipeline.policy.verdict import Judgement
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 NAME = "others"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 

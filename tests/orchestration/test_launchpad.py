@@ -102,9 +102,9 @@ def configurations(job: dg.JobDefinition) -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module")
-def template() -> Iterator[Path]:
+def template(results_folder: Path) -> Iterator[Path]:
     with homes.new_home() as path:
-        with opened(path, code_location()) as home:
+        with homes.remember_results(results_folder), opened(path, code_location()) as home:
             gates.finish(home)
         yield path
 

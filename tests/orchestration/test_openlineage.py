@@ -12,6 +12,8 @@ from support.gates import COPY, GATE, HONEST
 from support.paths import ROOT
 from support.sampling import on_some_days
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 
 def sensor_of_the_page() -> dg.SensorDefinition:
     [code] = re.findall("```python\n(.*?)```", (ROOT / "docs/how_to/lineage.md").read_text(), re.DOTALL)
