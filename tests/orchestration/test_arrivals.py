@@ -304,29 +304,41 @@ def shown(home: Home, candidate: str) -> Any:
     return row
 
 
-# Before anything is measured, after the figures are recorded, and after the verdict.
-STEPS_THAT_CRASH = ("assets.measure", "assets.file_dossier", "assets.releasing.release")
-
-
-@pytest.mark.parametrize("step", STEPS_THAT_CRASH)
-def test_an_evaluation_that_crashed_is_tried_again(
-    step: str, changed: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Three runs in turn at most; `status` says why, until a run decides."""
-    dropped = "approved" if "release" in step else "approved under another ground truth or policy"
-    cursor = notified(changed)  # from now on
-    with monkeypatch.context() as patch:
+def crash_twice(home: Home, step: str, *, is_judged: bool) -> None:
+    """Each time it is tried again, and `status` says why."""
+    cursor = notified(home)  # from now on
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"disclosure_pipeline.orchestration.{step}", gates.crash)
-        for tries in (1, 2, 3):
-            assert HONEST in scheduled(changed)
-            assert not changed.run_gate(HONEST).success
-            cursor = notified(changed, cursor)
-            standing = shown(changed, HONEST)["standing"]
-            words = f"try {tries} of 3" if tries < 3 else "3 tries, and no more by itself"
-            assert f": its last run crashed ({words}): " in standing
-            assert ("not judged today" in standing) == ("another ground truth" in dropped)
-            assert "Unexpected ValueError" in standing
+        for tries in (1, 2):
+            assert HONEST in scheduled(home)
+            assert not home.run_gate(HONEST).success
+            cursor = notified(home, cursor)
+            standing = shown(home, HONEST)["standing"]
+            assert f": its last run crashed (try {tries} of 3): Unexpected ValueError" in standing
+            assert ("not judged today" in standing) == (not is_judged)
             assert not any(canary in standing for canary in gates.CANARIES)
+
+
+@pytest.mark.parametrize("step", ["assets.measure", "assets.file_dossier"])
+def test_an_evaluation_that_crashed_before_its_verdict_is_tried_again(step: str, changed: Home) -> None:
+    """Before anything is measured, or after the figures are recorded."""
+    crash_twice(changed, step, is_judged=False)
+    assert HONEST in scheduled(changed)
+
+
+def test_three_evaluations_that_crashed_in_turn_are_enough(
+    changed: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the verdict, too. A run that decides, or another ground truth, is a new beginning."""
+    crash_twice(changed, "assets.releasing.release", is_judged=True)
+    assert HONEST in scheduled(changed)
+    cursor = notified(changed)
+    with monkeypatch.context() as patch:
+        patch.setattr("disclosure_pipeline.orchestration.assets.releasing.release", gates.crash)
+        assert not changed.run_gate(HONEST).success
+    notified(changed, cursor)
+    told = "its last run crashed (3 tries, and no more by itself): Unexpected ValueError"
+    assert told in shown(changed, HONEST)["standing"]
     assert scheduled(changed) == [COPY]
     assert not changed.run_gate(COPY).success  # refused, which is an answer
     assert why_nothing(changed) == (
