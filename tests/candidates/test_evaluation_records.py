@@ -82,7 +82,7 @@ def test_a_candidate_beyond_the_limit_is_not_measured(tmp_path: Path) -> None:
     gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
     for name, seed in (("first", 1), ("second", 2)):
         gate_steps.deliver(tmp_path, name, gates.honest(seed))
-    first, second = (gate_steps.steps(gate, name) for name in ("first", "second"))
+    first, second = (gate_steps.steps(gate, name, measured_anew=False) for name in ("first", "second"))
     assert "refused" not in first
     assert second["refused"][0] == "RefusedError"
     assert set(second) == {"ground truth", "refused"}

@@ -27,6 +27,8 @@ from disclosure_pipeline.release.readiness import check_readiness
 from disclosure_pipeline.release.releasing import stage_snapshot
 from disclosure_pipeline.release.verifying import VerificationError
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 Pair = tuple[pd.DataFrame, pd.DataFrame]
 Change = Callable[[pd.DataFrame], pd.DataFrame]
 

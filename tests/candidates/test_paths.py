@@ -23,6 +23,8 @@ from support.homes import refused
 from support.processes import fork
 from support.sampling import CI, on_some_days, some_of
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 STEPS = ("synthetic", "bins", "identity_risk", "dossier", "release")
 CANDIDATE = "third"
 

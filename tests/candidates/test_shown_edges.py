@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from support import gate_steps, gates
 from support.sampling import some_of
 
-from disclosure_pipeline.candidates.evaluation import file_dossier, load_group_levels, measure
+from disclosure_pipeline.candidates.evaluation import file_dossier, load_group_levels
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Grouping, label_groups, round_edges
@@ -79,8 +79,7 @@ def test_a_gate_shows_no_edge_as_it_is(tmp_path: Path, engine: str, rule: str) -
     definition = gates.definition(edges=rule, policy=gates.definition()["policy"] | {"smallest_count": 1})
     gate = gate_steps.folders(tmp_path, definition, engine, "ground_truth.csv")
     gate_steps.deliver(tmp_path, "candidate", ground_truth)  # so that there are flags that name groups
-    assert "refused" not in gate_steps.steps(gate, "candidate")
-    measure(gate, "candidate", gate_steps.NOW)
+    assert "refused" not in gate_steps.steps(gate, "candidate", measured_anew=False)
     file_dossier(gate, "candidate")
 
     exact = Gate.model_validate(definition).grouping
