@@ -12,6 +12,8 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
 from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates import evaluation
+from disclosure_pipeline.candidates.measuring import measure_without_guards
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.long_table import list_entries
 from disclosure_pipeline.evidence.dossier import collect_figures
 from disclosure_pipeline.orchestration.presentation import passes_with_warnings, show_plots
@@ -217,7 +219,8 @@ def test_a_check_of_several_clauses_warns_only_where_all_that_are_broken_do(
 def test_a_figure_stands_beside_that_of_others_for_the_same_file() -> None:
     """The largest of either, of different files, would belong to no table."""
     gate = gates.gate()
-    result = gates.measured(gate, gates.ground_truth(), [gates.honest(), gates.honest(2)])
+    tables = (gates.ground_truth(), gates.honest(), gates.honest(2))
+    result = measure_without_guards(gate, FramesInMemory(tables, "memory"))
     attribute = result.attribute.copy()
     of_work = attribute.index.get_level_values("target") == "work"
     attribute.loc[of_work, "DiSCO"] = [30.0, 20.0]
