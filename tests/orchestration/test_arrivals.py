@@ -133,17 +133,6 @@ def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     assert daemon.candidates() == [COPY]
 
 
-def test_a_candidate_cannot_record_a_broken_ground_truth(home: Home) -> None:
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    home.write_ground_truth(gates.ground_truth().assign(age=-1))
-    daemon = Daemon(home)
-    assert [request.partition_key for request in daemon.tick()] == [None, HONEST]
-    ran = home.run_gate(HONEST)
-    assert not ran.success
-    assert "the ground truth" in "".join(failures(ran).values())
-    assert not (home.store / "ground_truth.json").exists()
-
-
 def test_what_was_judged_before_the_sensor_saw_it_is_not_judged_again(finished_home: Home) -> None:
     daemon = Daemon(finished_home)
     folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
