@@ -358,16 +358,18 @@ def one_income(table: pd.DataFrame) -> pd.DataFrame:
     return changed
 
 
-def one_work(table: pd.DataFrame) -> pd.DataFrame:
-    changed = table.copy()
-    changed.loc[0, "work"] = "none" if changed.loc[0, "work"] == "office" else "office"
-    return changed
+def exchange(column: str, one: str, other: str) -> Callable[[pd.DataFrame], pd.DataFrame]:
+    """Return what gives one record the other of two levels."""
+
+    def change(table: pd.DataFrame) -> pd.DataFrame:
+        changed = table.copy()
+        changed.loc[0, column] = one if changed.loc[0, column] == other else other
+        return changed
+
+    return change
 
 
-def one_sex(table: pd.DataFrame) -> pd.DataFrame:
-    changed = table.copy()
-    changed.loc[0, "sex"] = "f" if changed.loc[0, "sex"] == "m" else "m"
-    return changed
+one_work, one_sex = exchange("work", "none", "office"), exchange("sex", "f", "m")
 
 
 # Changed everywhere, changed in one record, and the part in which both tables are near then.
@@ -476,34 +478,26 @@ def test_answers_about_the_dictionary_are_limited_too(tmp_path: Path) -> None:
     assert "the limit of 2 candidates" in outcomes[2]["refused"][1]
 
 
-def test_a_table_mended_in_many_records(tmp_path: Path) -> None:
-    """A level that was wrong in a third of the records; the other targets are as they were."""
-    gate, base = folders(tmp_path), gates.honest()
-    wrong = base.assign(work=base["work"].replace("field", "none"))
-    gate_steps.deliver(tmp_path, "first", wrong)
-    gate_steps.deliver(tmp_path, "mended", base)
-    outcomes = [steps(gate, name) for name in ("first", "mended")]
-    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
+def with_targets(seed: int) -> pd.DataFrame:
+    return gates.honest(1)[["sex", "age"]].join(gates.honest(seed)[["work", "income"]])
 
 
-def test_a_table_beside_new_ones(tmp_path: Path) -> None:
-    """A file that was measured alone, delivered again with others: its groups end elsewhere now."""
+FAR: dict[str, list[list[pd.DataFrame]]] = {
+    # A level that was wrong in a third of the records; the other targets are as they were.
+    "mended in many records": [[gates.honest().replace({"work": {"field": "none"}})], [gates.honest()]],
+    # A file that was measured alone, delivered again with others: its groups end elsewhere now.
+    "beside new ones": [[*map(gates.honest, seeds)] for seeds in ([1], [1, 2, 3], [3, 1])],
+    # If only the targets are synthesised, all tables have the same keys: no record differs in these.
+    "the same keys with other targets": [[with_targets(2)], [with_targets(3)]],
+}
+
+
+@pytest.mark.parametrize("what", FAR)
+def test_what_is_far_is_measured(tmp_path: Path, what: str) -> None:
     gate = folders(tmp_path)
-    gate_steps.deliver(tmp_path, "first", gates.honest(1))
-    gate_steps.deliver(tmp_path, "three", *(gates.honest(seed) for seed in (1, 2, 3)))
-    gate_steps.deliver(tmp_path, "two", *(gates.honest(seed) for seed in (3, 1)))
-    outcomes = [steps(gate, name) for name in ("first", "three", "two")]
-    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
-
-
-def test_the_same_keys_with_other_targets(tmp_path: Path) -> None:
-    """If only the targets are synthesised, all tables have the same keys: no record differs in these."""
-    gate = folders(tmp_path)
-    for name, seed in (("first", 2), ("second", 3)):
-        targets = gates.honest(seed)[["work", "income"]]
-        gate_steps.deliver(tmp_path, name, gates.honest(1)[["sex", "age"]].join(targets))
-    outcomes = [steps(gate, name) for name in ("first", "second")]
-    assert not [outcome["refused"] for outcome in outcomes if "refused" in outcome]
+    for number, tables in enumerate(FAR[what]):
+        gate_steps.deliver(tmp_path, f"candidate-{number}", *tables)
+        assert "refused" not in steps(gate, f"candidate-{number}")
 
 
 def near_pairs(gate: Gate, root: Path, tables: list[pd.DataFrame]) -> list[str]:
