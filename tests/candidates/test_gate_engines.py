@@ -69,7 +69,7 @@ def test_the_small_gate(suffix: str, m: int, tmp_path: Path) -> None:
     write(tmp_path / gt, gates.ground_truth())
     deliver(tmp_path, HONEST, *(gates.honest(seed) for seed in range(m)), suffix=suffix)
     deliver(tmp_path, COPY, *[gates.ground_truth()] * m, suffix=suffix)
-    honest = same_with_both(tmp_path, gates.definition(), HONEST, gt, measured_anew=False, spill_part=100 * m)
+    honest = same_with_both(tmp_path, gates.definition(), HONEST, gt, spill_part=100 * m)
     assert json.loads(honest["dossier"])["decision"] == "approved"
     assert honest["bins"] and len(json.loads(honest["overlap"])["GT_in_SD"]) == 3 * m
     copy = same_with_both(tmp_path, gates.definition(), COPY, gt, measured_anew=False, spill_part=100 * m)

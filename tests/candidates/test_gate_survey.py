@@ -61,9 +61,12 @@ class Arrived:
     changes: dict[str, Any]
 
     def find(self, engine: str, candidate: str) -> dict[str, Any]:
-        """All that is found, but for who counted and what is invented where records stay in a database."""
+        """All that is found, but for who counted and what is invented where records stay in a database.
+
+        As the arrival measures, and with weights as a release measures copied people anew.
+        """
         gate = gate_at(self.root, engine, **self.changes)
-        found = steps(gate, candidate, measured_anew=False)
+        found = steps(gate, candidate, measured_anew=bool(self.changes) and candidate == "copied")
         frames = {name: text for name, text in found["frames"].items() if not name.startswith("control")}
         dossier = json.loads(found["dossier"])
         return {
