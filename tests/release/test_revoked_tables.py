@@ -12,8 +12,11 @@ from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.store import STATEMENT, locate_revocations
 from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.release.keys import load_signer
 from disclosure_pipeline.release.published_tables import digest_published
 from disclosure_pipeline.release.standing import list_standings
+from disclosure_pipeline.release.statement import build_statement, sign
+from disclosure_pipeline.runtime.files import hash_file
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
@@ -88,7 +91,8 @@ def revoked_home(finished_home: Home) -> Home:
 
 
 def refuse_again(home: Home, candidate: str) -> str:
-    ran = home.run_gate(candidate)
+    """Return why a candidate is not released; one that has its dossier is not judged anew."""
+    ran = home.materialize("release", HONEST) if candidate == HONEST else home.run_gate(candidate)
     assert not ran.success
     assert set(failures(ran)) == {f"{gates.GATE}__release"}
     return failures(ran)[f"{gates.GATE}__release"]
@@ -123,23 +127,25 @@ def test_status_says_so(revoked_home: Home) -> None:
 
 
 def test_verify_finds_it_in_another_release(finished_home: Home) -> None:
-    """Published before the first was revoked: whoever verifies it is told."""
-    table = gates.honest().iloc[::-1]
-    finished_home.deliver("two", {"a.csv": gates.honest(2), "b.csv": table})
-    assert finished_home.run_gate("two").success
+    """The same records in another order, published before the other release was revoked."""
+    folder = finished_home.published(HONEST)
+    other = Path(shutil.copytree(folder, folder.with_name("two")))
+    pd.read_parquet(other / "synthetic.parquet").iloc[::-1].to_parquet(other / "synthetic.parquet")
+    files = {path.name: hash_file(path) for path in other.iterdir() if path.name != STATEMENT}
+    predicate = gates.stated(folder).model_copy(update={"candidate": "two", "snapshot": "0" * 64})
+    (other / STATEMENT).write_bytes(sign(build_statement(files, predicate), load_signer()))
     key = str(finished_home.path / "keys" / "public-key.pem")
-    folders = [finished_home.published(name) for name in (HONEST, "two")]
-    file = str(locate_revocations(finished_home.path / "releases" / gates.GATE))
-    assert gates.run_command("revoke", folders[1], "--key", key, "--reason", REASON).exit_code == 0
-    shown = gates.run_command("verify", folders[0], "--key", key, "--revocations", file)
+    file = str(locate_revocations(folder.parent))
+    assert gates.run_command("revoke", other, "--key", key, "--reason", REASON).exit_code == 0
+    shown = gates.run_command("verify", folder, "--key", key, "--revocations", file)
     assert shown.exit_code == 1 and REASON in shown.output
 
 
 def test_revocations_that_cannot_be_read_stop_a_release(revoked_home: Home) -> None:
     file = locate_revocations(revoked_home.path / "releases" / gates.GATE)
     file.write_bytes(file.read_bytes()[:-1])
-    revoked_home.deliver("new", {"other.csv": gates.honest(3)})
-    assert "ends within a revocation" in refuse_again(revoked_home, "new")
     standings = {of.candidate: str(of) for of in list_standings(folders_of(gates.gate()))}
     assert standings[HONEST] == "published: its revocations cannot be read"
-    assert not revoked_home.published("new").exists()
+    shutil.rmtree(revoked_home.published(HONEST))
+    assert "ends within a revocation" in refuse_again(revoked_home, HONEST)
+    assert not revoked_home.published(HONEST).exists()

@@ -1,10 +1,13 @@
 """The power of a policy: measured once with the ground truth, kept under a seal, stated by a release."""
 
 import json
+import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import pytest
 from support import gates, releases
 from support.gates import HONEST, Home
@@ -22,12 +25,28 @@ MEASURED = GatePower(147, {COPIES: (3.0,) * 19 + (30.0,), NEAR_COPIES: (50.0,) *
 ANEW = GatePower(147, {COPIES: (7.0, 7.0), NEAR_COPIES: (50.0, 0.0), DILUTED: (5.0,)})
 
 
+@pytest.fixture(scope="module")
+def measuring() -> dg.Definitions:
+    """The small gate, which measures its power; how, is replaced."""
+    return gates.load(gates.definition(power_seconds=1.0))
+
+
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
-    """A home of the small gate, which measures its power; how, is replaced."""
-    defs = gates.load(gates.definition(power_seconds=1.0))
-    with gates.home_in_memory(tmp_path, defs, monkeypatch) as home:
+def home(tmp_path: Path, measuring: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    with gates.home_in_memory(tmp_path, measuring, monkeypatch) as home:
         yield home
+
+
+@pytest.fixture
+def approved(finished_home: Home, measuring: dg.Definitions) -> Home:
+    """A home where an honest candidate was approved, of which nothing is published."""
+    shutil.rmtree(finished_home.path / "releases")
+    return replace(finished_home, defs=measuring)
+
+
+def release(home: Home) -> StatedPower | None:
+    assert home.materialize("release", HONEST).success
+    return gates.stated(home.published(HONEST)).power
 
 
 @pytest.fixture
@@ -60,18 +79,18 @@ def test_it_is_measured_once_for_each_ground_truth(home: Home, measurements: lis
     assert measurements == [1, 1]
 
 
-def test_page_statement_and_verify_say_it(home: Home, measurements: list[float]) -> None:
-    home.prepare({HONEST: gates.honest()})
-    assert home.run_gate(HONEST).success
+def test_page_statement_and_verify_say_it(approved: Home, measurements: list[float]) -> None:
+    assert approved.run_ground_truth().success
+    assert approved.materialize("dossier", HONEST).success
+    power = release(approved)
     assert measurements == [1]
-    page = home.record(HONEST, "dossier.html").read_text()
-    public = (home.published(HONEST) / "dossier.html").read_text()
+    page = approved.record(HONEST, "dossier.html").read_text()
+    public = (approved.published(HONEST) / "dossier.html").read_text()
     for text in (page, public):
         assert MEASURED.summarize() in text
         assert "% of the people who are copied" in text
     assert "random halves of 147 records" in page
     assert "random halves of 140 records" in public and "147 records" not in public
-    power = gates.stated(home.published(HONEST)).power
     assert power is not None
     assert str(power) == MEASURED.summarize()
     assert power.model_dump() == {
@@ -86,7 +105,7 @@ def test_page_statement_and_verify_say_it(home: Home, measurements: list[float])
     "seal", [{}, {"seal": "0" * 64}, {"seal": None}], ids=["its own", "by another salt", "none"]
 )
 def test_a_release_measures_again_what_is_not_sealed(
-    home: Home, measurements: list[float], seal: dict[str, Any]
+    approved: Home, measurements: list[float], seal: dict[str, Any]
 ) -> None:
     """Forged figures, under whatever seal."""
 
@@ -94,30 +113,28 @@ def test_a_release_measures_again_what_is_not_sealed(
         content["content"]["noticed"] = {kind: [1] * 200 for kind in KINDS}
         content.update(seal)
 
-    home.prepare({HONEST: gates.honest()})
-    gates.edit_json(home.store / "power.json", forge)
-    assert home.run_gate(HONEST).success
+    assert approved.run_ground_truth().success
+    gates.edit_json(approved.store / "power.json", forge)
+    power, published = release(approved), approved.published(HONEST)
     assert measurements == [1, 1]
-    power = gates.stated(home.published(HONEST)).power
     assert str(power) == ANEW.summarize()
     assert power is not None and power.model_dump() == {
         "records": 140, "share": None, "noticed": None, "honest": None
     }  # fmt: skip
-    told = gates.run_command("verify", home.published(HONEST), "--key", home.path / "keys" / "public-key.pem")
+    told = gates.run_command("verify", published, "--key", approved.path / "keys" / "public-key.pem")
     assert "not measured well enough to say" in told.output and "of 2 times" not in told.output
-    assert "% of the people who are copied" not in (home.published(HONEST) / "dossier.html").read_text()
+    assert "% of the people who are copied" not in (published / "dossier.html").read_text()
 
 
 def test_without_a_salt_it_is_kept_unsealed_and_measured_again(
-    home: Home, measurements: list[float], monkeypatch: pytest.MonkeyPatch
+    approved: Home, measurements: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.delenv(SALT)
-        home.prepare({HONEST: gates.honest()})
-    assert json.loads((home.store / "power.json").read_text())["seal"] == ""
-    assert home.run_gate(HONEST).success
+        assert approved.run_ground_truth().success
+    assert json.loads((approved.store / "power.json").read_text())["seal"] == ""
+    assert str(release(approved)) == ANEW.summarize()
     assert len(measurements) == 2
-    assert str(gates.stated(home.published(HONEST)).power) == ANEW.summarize()
 
 
 def test_a_seal_is_no_salted_hash(home: Home) -> None:
@@ -129,7 +146,7 @@ def test_a_seal_is_no_salted_hash(home: Home) -> None:
 
 @pytest.mark.parametrize("error", [ValueError(gates.CANARIES[0]), keys.KeysError("no key")])
 def test_what_goes_wrong_stands_in_nobodys_way(
-    home: Home, error: Exception, monkeypatch: pytest.MonkeyPatch
+    approved: Home, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A release for which there is no key to seal it says that nothing was measured."""
 
@@ -137,26 +154,24 @@ def test_what_goes_wrong_stands_in_nobodys_way(
         raise error
 
     monkeypatch.setattr(readiness, "measure_power", fail)
-    home.prepare({HONEST: gates.honest()})
-    told = power_in_metadata(home)
+    told = power_in_metadata(approved)
     assert told.startswith("not measured: ")
     assert gates.CANARIES[0] not in told
     if isinstance(error, ValueError):
         return
-    assert home.run_gate(HONEST).success
-    assert gates.stated(home.published(HONEST)).power is None
-    assert "The gate would have noticed if" in (home.published(HONEST) / "dossier.html").read_text()
+    assert release(approved) is None
+    assert "The gate would have noticed if" in (approved.published(HONEST) / "dossier.html").read_text()
 
 
 def test_zero_seconds_switch_it_off(
-    tmp_path: Path, measurements: list[float], monkeypatch: pytest.MonkeyPatch
+    approved: Home, small_gate: dg.Definitions, measurements: list[float]
 ) -> None:
-    with gates.home_in_memory(tmp_path, gates.load(gates.definition(power_seconds=0)), monkeypatch) as home:
-        home.prepare({HONEST: gates.honest()})
-        assert home.run_gate(HONEST).success
-        assert not measurements
-        assert not (home.store / "power.json").exists()
-        assert b'"power"' not in (home.published(HONEST) / STATEMENT).read_bytes()
+    home = replace(approved, defs=small_gate)
+    assert home.run_ground_truth().success
+    assert release(home) is None
+    assert not measurements
+    assert not (home.store / "power.json").exists()
+    assert b'"power"' not in (home.published(HONEST) / STATEMENT).read_bytes()
 
 
 def test_a_statement_without_it_is_as_it_was_before() -> None:

@@ -3,6 +3,7 @@
 import fcntl
 import os
 import re
+import shutil
 from collections.abc import Mapping
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -179,15 +180,17 @@ def test_a_damaged_record_of_the_clock_stops(content: str, tmp_path: Path) -> No
         require_forward_clock(Store(tmp_path), NOW)
 
 
-def test_nothing_is_signed_while_the_clock_is_back(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.prepare({HONEST: gates.honest()})
+def test_nothing_is_signed_while_the_clock_is_back(
+    finished_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(finished_home.path / "releases")
     now = steps.now()
-    require_forward_clock(Store(home.store), now)
+    require_forward_clock(Store(finished_home.store), now)
     monkeypatch.setattr(steps, "now", lambda: now - timedelta(hours=1))
-    run = home.run_gate(HONEST)
+    run = finished_home.materialize("release", HONEST)
     assert not run.success
     assert "is already recorded" in gates.failures(run)[f"{gates.GATE}__release"]
-    assert home.nothing_published()
+    assert finished_home.nothing_published()
 
 
 def test_what_is_no_release_is_skipped_and_told(finished_home: Home) -> None:
