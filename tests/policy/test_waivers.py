@@ -293,24 +293,18 @@ def test_a_waiver_that_expires_before_the_release_does_not_release(
     from disclosure_pipeline.orchestration import steps
 
     waived = with_waiver(strict, given(strict))
-    now = steps.now()
-    times = iter([now, now, now + timedelta(hours=2)])
-    monkeypatch.setattr(steps, "now", lambda: next(times))
-    ran = waived.run_gate(HONEST)
-    assert ran.get_failed_step_keys() == {f"{GATE}__release"}
+    assert waived.decide(HONEST).success
+    later = steps.now() + timedelta(hours=2)
+    monkeypatch.setattr(steps, "now", lambda: later)
+    ran = waived.materialize("release", HONEST)
     assert "it expired at" in "".join(failures(ran).values())
     assert waived.nothing_published()
 
 
-def test_a_waiver_that_is_removed_before_the_release_does_not_release(
-    strict: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    waived = with_waiver(strict, given(strict))
-    assert waived.run_gate(HONEST).success
-    published = waived.published(HONEST)
-    published.rename(published.with_name("moved"))
+def test_a_waiver_that_is_removed_before_the_release_does_not_release(strict: Home) -> None:
+    assert with_waiver(strict, given(strict)).decide(HONEST).success
     assert not strict.materialize("release", HONEST).success
-    assert not published.exists()
+    assert strict.nothing_published()
 
 
 @pytest.mark.parametrize("field", ["reason", "approver"])

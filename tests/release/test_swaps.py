@@ -140,42 +140,46 @@ def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
     assert ready.published(candidate).is_dir() == is_published
 
 
+@pytest.fixture
+def judged(finished_home: Home) -> Home:
+    """A home where both candidates were judged, and neither is published."""
+    shutil.rmtree(finished_home.path / "releases")
+    return finished_home
+
+
 @on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
-    ready: Home, monkeypatch: pytest.MonkeyPatch
+    judged: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Swapped within `release`, after the snapshot was checked and before it is measured, and back."""
-    for step in STEPS[:-1]:
-        ready.materialize(step, COPY)
-        ready.materialize(step, HONEST)
-    genuine = {name: ready.stored(name).read_bytes() for name in (COPY, HONEST)}
+    genuine = {name: judged.stored(name).read_bytes() for name in (COPY, HONEST)}
     evaluate = evaluation.evaluate
 
     def evaluate_other_bytes(*arguments: Any) -> Any:
-        ready.stored(COPY).write_bytes(genuine[HONEST])
+        judged.stored(COPY).write_bytes(genuine[HONEST])
         try:
             return evaluate(*arguments)
         finally:
-            ready.stored(COPY).write_bytes(genuine[COPY])
+            judged.stored(COPY).write_bytes(genuine[COPY])
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_other_bytes)
-    assert not ready.materialize("release", COPY).success
-    assert ready.nothing_published()
+    assert not judged.materialize("release", COPY).success
+    assert judged.nothing_published()
     monkeypatch.setattr(releasing, "evaluate", evaluate)
 
     def stage_other_bytes(*arguments: Any) -> Any:
-        ready.stored(HONEST).write_bytes(genuine[COPY])
+        judged.stored(HONEST).write_bytes(genuine[COPY])
         return stage_snapshot(*arguments)
 
     monkeypatch.setattr(releasing, "stage_snapshot", stage_other_bytes)
-    assert not ready.materialize("release", HONEST).success
-    assert ready.nothing_published()
+    assert not judged.materialize("release", HONEST).success
+    assert judged.nothing_published()
 
 
 @pytest.mark.usefixtures("remembered_results")
 def test_a_folder_that_is_staged_cannot_be_changed_unseen(
-    ready: Home, monkeypatch: pytest.MonkeyPatch
+    judged: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also not by somebody who gets at it after it was measured."""
     evaluate = evaluation.evaluate
@@ -189,6 +193,6 @@ def test_a_folder_that_is_staged_cannot_be_changed_unseen(
         return actual
 
     monkeypatch.setattr(releasing, "evaluate", evaluate_and_change)
-    ran = in_steps(ready, HONEST, None, "", monkeypatch)
+    ran = judged.materialize("release", HONEST)
     assert "was changed" in failures(ran)[f"{GATE}__release"]
-    assert ready.nothing_published()
+    assert judged.nothing_published()

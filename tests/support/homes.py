@@ -228,6 +228,7 @@ def remember_results(folder: Path) -> Iterator[None]:
         for module, name, describe in (
             (charts, "_draw", repr),
             (measuring, "measure_tables", _describe_tables),
+            (validation, "validate", repr),
         ):
             patch.setattr(module, name, _remember(folder, name, describe, getattr(module, name)))
         validator: Any = validation._validator
