@@ -1,7 +1,7 @@
 """`disclosure-pipeline run`: a whole run from the command line, in the instance that the daemon uses."""
 
 import re
-from pathlib import Path
+from collections.abc import Iterator
 
 import dagster as dg
 import pytest
@@ -11,15 +11,18 @@ from support.gates import COPY, GATE, HONEST, Home
 
 
 @pytest.fixture
-def project(tmp_path: Path, small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch) -> Home:
+def project(
+    small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch, remembered_results: None
+) -> Iterator[Home]:
     """A gate's file, its home with one complete candidate, and an instance that knows of no run."""
-    gates.with_keys(tmp_path, monkeypatch)
-    (tmp_path / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
-    gates.write_definition(tmp_path, gates.definition())
-    home = Home(tmp_path, small_gate, dg.DagsterInstance.get())
-    home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    return home
+    with gates.quick_folder() as path:
+        gates.with_keys(path, monkeypatch)
+        gates.write_definition(path, gates.definition())
+        with gates.instance_on_disk(path) as instance:
+            home = Home(path, small_gate, instance)
+            home.write_ground_truth(gates.ground_truth())
+            home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+            yield home
 
 
 def run(home: Home, candidate: str) -> Result:

@@ -46,6 +46,7 @@ def test_the_verdict_is_that_of_a_run(finished_home: Home) -> None:
     assert contents(home.path) == before  # a run had asked the same
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_only_the_question_is_recorded(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
     folder, gate = deliver(home, gates.honest()), write_gate(home)
@@ -132,6 +133,7 @@ def test_a_crash_ends_with_4(home: Home, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_formats_of_a_verdict(finished_home: Home) -> None:
     gate, folder = write_gate(finished_home), finished_home.path / "incoming" / COPY
     as_table = run_command("evaluate", gate, folder, "--format", "table")
@@ -229,6 +231,7 @@ def test_a_gate_that_is_ready(home: Home) -> None:
     assert max(map(len, run_command("check", gate, "--format", "table").stdout.splitlines())) <= 80
 
 
+@pytest.mark.usefixtures("remembered_results")
 def test_columns_that_are_left_out_are_named(home: Home) -> None:
     """With them, another verdict may come out: what is not published is not measured either."""
     ready(home)

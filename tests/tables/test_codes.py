@@ -1,6 +1,7 @@
 """What is a code, a number or missing: leading zeros, and the texts that programs write for no value."""
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,11 @@ def test_amounts_with_gaps_are_no_identifier() -> None:
     assert (schema.targets, schema.columns["salary"].groups) == (("salary",), 20)
 
 
+@cache
+def measured_with_gaps() -> dp.Disclosure:
+    return dp.disclosure(amounts(1), amounts(2), ["sex"], groups={"pay": 10})
+
+
 @pytest.mark.parametrize("written", ["text", "mixed", "categories", "arrow"])
 @pytest.mark.parametrize("engine", list(ENGINES_AND_WAYS))
 def test_every_engine_reads_missing_codes(engine: str, written: str, databases: Databases) -> None:
@@ -125,9 +131,9 @@ def test_every_engine_reads_missing_codes(engine: str, written: str, databases: 
     coded = [convert(in_text(frame)) for frame in plain]
     options: dict[str, Any] = {"groups": {"pay": 10}}
     with given_to(engine, next(iter(ENGINES_AND_WAYS[engine])), coded, databases) as (tables, name):
+        expected = measured_with_gaps()
         for codes in (["NA"], {"pay": ["NA"], "ill": ["NA"]}):
             result = dp.disclosure(tables[0], tables[1], ["sex"], missing_codes=codes, engine=name, **options)
-            expected = dp.disclosure(plain[0], plain[1], ["sex"], **options)
             for frame in ("identity", "attribute", "key_overlap", "target_overlap", "cap"):
                 pd.testing.assert_frame_equal(result.frame(frame), expected.frame(frame))
         changed = {(c.table, c.column): c.records for c in result.ledger if "missing code" in c.rule}

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.figures import without_guards
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY
@@ -174,7 +175,8 @@ def share(values: Sequence[Any], others: Sequence[Any]) -> float:
 
 
 def key_overlap(gt: pd.DataFrame, sd: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
-    return dp.disclosure(gt.assign(any=0), sd.assign(any=0), keys, "any").key_overlap
+    with without_guards():
+        return dp.disclosure(gt.assign(any=0), sd.assign(any=0), keys, "any").key_overlap
 
 
 @given(RECORDS, RECORDS)

@@ -3,13 +3,16 @@
 import shutil
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from support import gates
+from support.figures import without_guards
 from support.refusals import refusal
 
 import disclosure_pipeline as dp
@@ -64,20 +67,30 @@ def test_a_relative_path_gives_the_same(tmp_path: Path, monkeypatch: pytest.Monk
     assert all(len(read_raw(source, "T")) == 300 for source in by_path)
 
 
+@cache
+def measured_in_plain_files() -> dp.Disclosure:
+    with TemporaryDirectory() as folder:
+        gt, sd = Path(folder) / "gt.parquet", Path(folder) / "sd.parquet"
+        people(1).to_parquet(gt, index=False)
+        people(2).to_parquet(sd, index=False)
+        result = dp.disclosure(gt, sd, ["sex", "year"])
+    assert result.targets == ("ill", "town")
+    return result
+
+
 @pytest.mark.parametrize("by", [["year"], ["year", "town"]])
 @pytest.mark.parametrize("engine", ["memory", "partitioned", DATABASE])
 def test_figures_are_those_of_plain_files(tmp_path: Path, engine: str, by: list[str]) -> None:
-    gt, sd = people(1), people(2)
+    gt, sd, expected = people(1), people(2), measured_in_plain_files()
     plain = tmp_path / "gt.parquet", tmp_path / "sd.parquet"
     for frame, path in zip((gt, sd), plain, strict=True):
         frame.to_parquet(path, index=False)
     partition(gt, tmp_path / "gt_by.parquet", by)
     partition(sd, tmp_path / "sd_by.parquet", by)
-    expected = dp.disclosure(*plain, ["sex", "year"])
-    assert expected.targets == ("ill", "town")
     one, other = tmp_path / "gt_by.parquet", tmp_path / "sd_by.parquet"
     for tables in ((one, other), (one, plain[1]), (plain[0], other)):
-        actual = dp.disclosure(str(tables[0]), str(tables[1]), ["sex", "year"], engine=engine)
+        with without_guards():
+            actual = dp.disclosure(str(tables[0]), str(tables[1]), ["sex", "year"], engine=engine)
         assert set(actual.targets) == {"ill", "town"}
         for name in ("identity", "key_overlap"):
             pd.testing.assert_frame_equal(actual.frame(name), expected.frame(name))

@@ -415,13 +415,7 @@ def test_a_database_needs_a_table_or_a_query() -> None:
 
 def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolders:
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    attributes = gates.definition(ground_truth=source)
-    gate = gates.resolve(attributes).gate
-    folder = home / "incoming" / "copy"
-    folder.mkdir(parents=True)
-    gates.ground_truth().to_csv(folder / "synthetic.csv", index=False)
-    (folder / "_SUCCESS").touch()
-    return folders_of(gate)
+    return folders_of(gates.resolve(gates.definition(ground_truth=source)).gate)
 
 
 def in_sqlite(home: Path) -> dict[str, str]:
@@ -450,11 +444,8 @@ def test_a_gate_reads_its_ground_truth_from_anywhere(
     where: Callable[[Path], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = gate_of(where(tmp_path), tmp_path, monkeypatch)
-    recorded = arrival.record_ground_truth(folders)
-    assert (recorded.records, recorded.violations) == (300, ())
-    assert arrival.record_ground_truth(folders).sha256 == recorded.sha256
-    assert arrival.receive(folders, "copy").violations == ()
-    actual = evaluation.evaluate(folders, "copy", datetime.now(timezone.utc))
+    actual = gates.evaluate_copy(folders)
+    assert arrival.record_ground_truth(folders).sha256 == actual.dossier["measured"]["ground_truth"]
     assert actual.dossier["decision"] == "refused"
     assert actual.result.identity["repU"][1] == actual.result.identity["UiO"][1] > 0
 
@@ -463,8 +454,7 @@ def test_a_database_that_changed_is_not_measured_unseen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folders = gate_of(in_sqlite(tmp_path), tmp_path, monkeypatch)
-    arrival.record_ground_truth(folders)
-    arrival.receive(folders, "copy")
+    gates.evaluate_copy(folders)
     with sqlite3.connect(tmp_path / "gt.db") as connection:
         connection.execute("UPDATE people SET age = age + 1 WHERE rowid = 1")
     with pytest.raises(StoreError, match="differs from the recorded one"):
