@@ -5,7 +5,6 @@ import os
 import sys
 import textwrap
 from collections.abc import Callable, Mapping
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -83,33 +82,6 @@ def refused(path: Path, *message: str) -> None:
 
 LEVELS = {"type": "category", "levels": ["x", "y"], "missing_codes": ["?"]}
 RANGE = {"type": "integer", "range": [0, 100], "special_values": [-8], "missing_codes": [-9]}
-TEXTS = ["01", "1", "NA", "nan", "None", "null", "1e5", "2.0", "true", "-"]
-DAYS = ["2020-02-29", "0999-12-31", "9999-12-31"]
-CODES = ["refused", -9, -99]
-
-
-@pytest.mark.parametrize(
-    ("declared", "fields", "expected"),
-    [
-        # Neither a number nor a missing value is made of text.
-        ({"type": "category"}, TEXTS, TEXTS),
-        # With gaps integers are often written as floats.
-        ({"type": "integer"}, ["3", "3.0", "-3", "+3", "03", "3.", "0"], [3, 3, -3, 3, 3, 3, 0]),
-        ({"type": "number"}, ["1", "1.0", "1e0", ".5", "-2.50", "1E2", "5."], [1, 1, 1, 0.5, -2.5, 100, 5]),
-        ({"type": "boolean"}, ["true", "True", "TRUE", "false", "False", "FALSE"], [True] * 3 + [False] * 3),
-        ({"type": "date"}, DAYS, [datetime.fromisoformat(day) for day in DAYS]),
-        # -9 in one table and -9.0 in the other would be a gap here and a value there.
-        ({"type": "integer", "missing_codes": [-9]}, ["1", "-9", "-9.0", "-09"], [1, None, None, None]),
-        ({"type": "number", "missing_codes": [-9]}, ["1", "-9", "-9.0", "-09"], [1, None, None, None]),
-        ({"type": "category", "missing_codes": CODES}, ["x", "-9", "refused"], ["x", None, None]),
-        ({"type": "integer", "missing_codes": CODES}, ["1", "-9", "-99"], [1, None, None]),
-        ({"type": "number", "missing_codes": CODES}, ["0.5", "-9", "-9.0"], [0.5, None, None]),
-        (LEVELS, ["x", "y", '""', "?"], ["x", "y", None, None]),
-        (RANGE, ["0", "100", "-8", "-9", '""'], [0, 100, -8, None, None]),
-    ],
-)
-def test_a_column_is_read_as_declared(csv: Any, declared: Any, fields: list[str], expected: Any) -> None:
-    assert values(csv("\n".join(["a", *fields, ""])), a=declared)["a"] == expected
 
 
 @pytest.mark.parametrize(
@@ -160,40 +132,6 @@ def test_an_empty_field_is_missing(csv: Any) -> None:
     )
     assert [column[1] for column in actual.values()] == [None] * 5
     assert actual["a"][2] is None
-
-
-def test_parquet_of_any_types_is_read_as_csv_is(tmp_path: Path, csv: Any) -> None:
-    declared: dict[str, Mapping[str, Any]] = {
-        "code": {"type": "category"},
-        "age": {"type": "integer", "missing_codes": [-9]},
-        "weight": {"type": "number"},
-        "abroad": {"type": "boolean"},
-        "born": {"type": "date"},
-    }
-    wanted = values(
-        csv("code,age,weight,abroad,born\n1,20,1.5,true,2020-01-01\n2,,,,\n2,-9,2,false,2020-01-02\n"),
-        **declared,
-    )
-    days = pd.Series([pd.Timestamp("2020-01-01"), pd.NaT, pd.Timestamp("2020-01-02")])
-    typed = pd.DataFrame(
-        {
-            "code": pd.Series(["1", "2", "2"], dtype="category"),
-            "age": [20.0, None, -9.0],
-            "weight": pd.Series([1.5, None, 2.0], dtype="Float64"),
-            "abroad": pd.Series([True, None, False], dtype="boolean"),
-            "born": days,
-        }
-    )
-    others: dict[str, dict[str, Any]] = {
-        "as they are": {},
-        "as integers": {"code": [1, 2, 2], "age": pd.array([20, None, -9], dtype="Int32")},
-        "as days": {"born": [None if pd.isna(day) else day.date() for day in days]},
-        "as text": {"age": ["20", None, "-9"], "abroad": ["true", None, "false"]},
-    }
-    path = tmp_path / "table.parquet"
-    for other in others.values():
-        typed.assign(**other).to_parquet(path)
-        assert values(path, **declared) == wanted
 
 
 def test_every_violation_is_counted(csv: Any) -> None:
