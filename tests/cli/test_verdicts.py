@@ -102,6 +102,7 @@ def test_what_cannot_be_approved(what: str, home: Home) -> None:
     shown = run_command("evaluate", write_gate(home), deliver(home, table()))
     assert shown.exit_code == code, shown.output
     assert message in shown.output
+    assert ("nothing was measured" in shown.stdout) == (code == 1)
     assert not [canary for canary in gates.CANARIES if canary in shown.output]
     assert not list((home.path / "store" / GATE).glob(".rehearsal*"))
 
