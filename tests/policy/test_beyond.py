@@ -180,13 +180,6 @@ def test_refuses_an_invalid_bound_beyond_others(policy: Mapping[str, Any], messa
         gate(policy)
 
 
-def test_refuses_a_bound_on_a_family_that_is_off() -> None:
-    with pytest.raises(ValidationError, match=r"needs what chance gives: enable measures\.chance"):
-        gate({"repU": 5, "DiSCO": {"beyond": 3}}, measures={"chance": False})
-    with pytest.raises(ValidationError, match="enable the family attribution"):
-        gate({"repU": 5, "DiSCO": 5, "DCAP": {"beyond": 5}}, measures={"attribution": False})
-
-
 OF_ANY = gate(
     {
         "repU": 100,

@@ -133,7 +133,8 @@ def test_a_family_that_is_off_is_not_computed(
     ("measures", "bounds", "message"),
     [
         ({"attribution": False}, {"DCAP": 5}, "this figure is not measured: enable the family attribution"),
-        ({"chance": False}, {"DiSCO": {"beyond": 5}}, "enable measures.chance"),
+        ({"attribution": False}, {"DCAP": {"beyond": 5}}, "enable the family attribution"),
+        ({"chance": False}, {"DiSCO": {"beyond": 5}}, "needs what chance gives: enable measures.chance"),
         ({}, {"protection": 0.5}, "enable the family protection"),
         ({}, {"gain_over_GT": 60}, "enable the family prediction"),
         ({"protection": True}, {"protection": {"at_most": 0.5}}, "is bounded by at_least, not by at_most"),

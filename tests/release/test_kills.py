@@ -95,7 +95,7 @@ class Undisturbed:
     """A home in which nothing ran but the ground truth, and what a run of it ends in.
 
     `worked_out_anew`: what it ends in where every figure and page is worked out anew, as no run that follows
-    does. `seconds`: what an honest candidate takes with what is remembered already, as all that follow do.
+    does.
     """
 
     template: Path
@@ -105,7 +105,6 @@ class Undisturbed:
     digests: dict[str, list[str]]
     state: dict[str, dict[str, Any]]
     worked_out_anew: dict[str, dict[str, Any]]
-    seconds: float
 
     @property
     def published(self) -> set[str]:
@@ -140,12 +139,7 @@ def undisturbed(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Un
                     child = fork(watched, run_gate, path, small_gate, candidate)
                     ran[candidate], moments[candidate], digests[candidate] = child.result()
                     states[candidate] = state(path)
-            with copied(template) as path:
-                began = time.monotonic()
-                fork(run_gate, path, small_gate, HONEST).result()
-                seconds = time.monotonic() - began
-                assert state(path) == states[HONEST]
-        yield Undisturbed(template, small_gate, ran, moments, digests, states, worked_out_anew, seconds)
+        yield Undisturbed(template, small_gate, ran, moments, digests, states, worked_out_anew)
 
 
 def test_an_undisturbed_run_has_moments_of_every_kind(undisturbed: Undisturbed) -> None:
@@ -243,7 +237,11 @@ def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) 
     """From outside, at times and not at events: in the middle of whatever it does."""
     drawn = random.Random(SEED)
     shares = sorted([drawn.random() for _ in range(RANDOM_MOMENTS)][part::PARTS])
-    lasts = undisturbed.seconds
+    with copied(undisturbed.template) as path:
+        began = time.monotonic()
+        fork(run_gate, path, undisturbed.defs, HONEST).result()
+        lasts = time.monotonic() - began
+        assert state(path) == undisturbed.state[HONEST]
     while shares:
         with gates.quick_folder() as folder:
             kept = kept_while_it_runs([share * lasts for share in shares], folder, undisturbed)
