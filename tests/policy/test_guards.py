@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import product
 from typing import Any
 
@@ -26,6 +27,7 @@ from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords
 from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.measures.people import PeopleCounts, repeats
@@ -45,6 +47,12 @@ def gate(**guards: Any) -> Gate:
 
 def judged(of: Gate, *tables: pd.DataFrame) -> dict[str, Judgement]:
     return gates.judged(of, gates.measured(of, gates.ground_truth(), tables))
+
+
+@cache
+def measured_honest() -> Disclosure:
+    """Figures of a fresh candidate, which no bound changes."""
+    return gates.measured(gate(), gates.ground_truth(), [gates.honest()])
 
 
 def broken(judgements: dict[str, Judgement]) -> set[str]:
@@ -86,13 +94,11 @@ def test_a_bound_of_one_target_leaves_the_default_of_the_others() -> None:
 
 
 def test_a_loosened_one_says_so() -> None:
-    loosened = gate(found={"nearly": 20, "whole": 1})
-    honest = gates.honest()
-    judgements = judged(loosened, honest)
+    loosened, result = gate(found={"nearly": 20, "whole": 1}), measured_honest()
+    judgements = gates.judged(loosened, result)
     assert "loosened from 10" in str(judgements["found[nearly] beyond"].clause)
     assert "(loosened from 10)" in write_sentence(judgements["found[nearly] beyond"])
     assert "loosened" not in write_sentence(judgements["found[whole] beyond"])
-    result = gates.measured(loosened, gates.ground_truth(), [honest])
     dossier = build_dossier(loosened, "c", {}, result, list(judgements.values()))
     rows = {row["name"]: row["loosened_from"] for row in dossier["clauses"]}
     assert rows["found[nearly] beyond"] == 10
@@ -177,7 +183,7 @@ def test_equal_content_is_the_first_reason() -> None:
         assert first is judgements["equal_content"] and first.outcome == "exceeded"
         assert "every record of the other, unchanged" in write_sentence(first)
         assert decide(tuple(judgements.values())) == "refused"
-    assert "equal_content" not in broken(judged(gate(), gates.honest()))
+    assert "equal_content" not in broken(gates.judged(gate(), measured_honest()))
 
 
 @pytest.mark.parametrize("table", ["two binary columns", "equal records"])
@@ -189,10 +195,13 @@ def test_a_table_that_tells_no_one_apart_cannot_be_judged(table: str) -> None:
         for rng in map(np.random.default_rng, (1, 2))
     )
     columns = {name: {"type": "category", "levels": ["a", "b"]} for name in ("k", "t")}
-    for guards, decision in (({}, "undetermined"), ({"alike": 100}, "approved")):
-        policy = LOOSE | guards
-        of = Gate.model_validate(definition(keys=["k"], targets=["t"], columns=columns, policy=policy))
-        judgements = gates.judged(of, gates.measured(of, gt, [sd]))
+    strict, lax = (
+        Gate.model_validate(definition(keys=["k"], targets=["t"], columns=columns, policy=LOOSE | guards))
+        for guards in ({}, {"alike": 100})
+    )
+    result = gates.measured(strict, gt, [sd])
+    for of, guards, decision in ((strict, {}, "undetermined"), (lax, {"alike": 100}, "approved")):
+        judgements = gates.judged(of, result)
         assert broken(judgements) == ({"alike"} if not guards else set())
         assert decide(tuple(judgements.values())) == decision
         if not guards:
@@ -266,13 +275,14 @@ def test_missing_values_leave_a_candidate_undetermined() -> None:
     holes = np.arange(298) % 2 == 0
     sd = gates.honest().assign(work=lambda table: table["work"].where(~holes))
     truth = gates.ground_truth()
-    judgements = judged(gate(), sd)
+    result = gates.measured(gate(), truth, [sd])
+    judgements = gates.judged(gate(), result)
     assert broken(judgements) == {"missing"}
     assert write_sentence(judgements["missing"]) == (
         "Values of a column are missing that the ground truth has: work."
     )
     assert decide(tuple(judgements.values())) == "undetermined"
-    loosened = judged(gate(missing=60), sd)
+    loosened = gates.judged(gate(missing=60), result)
     assert not broken(loosened) and loosened["missing"].clause.loosened_from == 20
     # What GT lacks itself is nothing beyond it.
     of_both = gates.measured(gate(), truth.assign(work=truth["work"].where(truth.index % 2 == 0)), [sd])
@@ -284,8 +294,7 @@ def test_missing_values_leave_a_candidate_undetermined() -> None:
 )
 @pytest.mark.parametrize("damage", ["missing", "column", "infinite"])
 def test_a_guard_without_a_figure_is_not_kept(frame: str, name: str, damage: str) -> None:
-    of = gate()
-    result = gates.measured(of, gates.ground_truth(), [gates.honest()])
+    of, result = gate(), measured_honest()
     figures = result.frame(frame)
     changed = {
         "missing": pd.DataFrame(),
@@ -414,7 +423,7 @@ def test_repeats_of_tables_where_nobody_is_alone() -> None:
     assert (figures.repeated, figures.repeats_expected, figures.repeats) == (100, 100, 0)
 
 
-def test_levels_of_few_people_are_no_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_levels_of_few_people_are_no_groups() -> None:
     people, table = a_ward_of_copies(1)
     size = int((people["ward"] == "ward 7").sum())
     assert measure([people, table], fewest=size).found["found"]["in a group", 1] > 90

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 from support import gates
+from support.figures import without_guards
 from support.refusals import refusal
 
 import disclosure_pipeline as dp
@@ -46,13 +47,14 @@ def frames(tmp_path: Path) -> Frames:
 
 @pytest.mark.parametrize("engine", ["memory", "partitioned", "duckdb://"])
 def test_figures_are_those_of_the_codes(frames: Frames, engine: str) -> None:
-    expected = dp.disclosure(people(1), people(2), ["sex", "age"], ["kids"])
-    assert expected.attribute["DiSCO"].item() > 0
-    actual = dp.disclosure(*frames, ["sex", "age"], ["kids"], engine=engine)
-    assert_frame_equal(actual.attribute, expected.attribute)
-    expected = dp.disclosure(people(1), people(2), ["sex", "kids"], ["age"])
-    actual = dp.disclosure(*frames, ["sex", "kids"], ["age"], engine=engine)
-    assert_frame_equal(actual.identity, expected.identity)
+    with without_guards():
+        expected = dp.disclosure(people(1), people(2), ["sex", "age"], ["kids"])
+        assert expected.attribute["DiSCO"].item() > 0
+        actual = dp.disclosure(*frames, ["sex", "age"], ["kids"], engine=engine)
+        assert_frame_equal(actual.attribute, expected.attribute)
+        expected = dp.disclosure(people(1), people(2), ["sex", "kids"], ["age"])
+        actual = dp.disclosure(*frames, ["sex", "kids"], ["age"], engine=engine)
+        assert_frame_equal(actual.identity, expected.identity)
 
 
 def test_a_table_without_the_labelled_value(frames: Frames, tmp_path: Path) -> None:

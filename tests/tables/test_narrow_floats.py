@@ -4,6 +4,7 @@ import math
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -225,14 +226,20 @@ IN_FILES = ("Parquet", "Feather", "CSV", "a file of DuckDB")
 def test_a_copy_is_found_whatever_its_numbers_are_stored_in(form: str, engine: str, tmp_path: Path) -> None:
     gt, copy = people()
     original = in_parquet(gt, tmp_path, "gt") if form in IN_FILES or engine == "duckdb://" else gt
-    wide = copy.assign(height=copy["height"].astype(str).astype(float))
-    expected, said = measured(original, FORMS[form](wide, tmp_path), engine)
+    expected, said = measured_wide()
     assert expected.identity["repU"].iloc[0] == expected.identity["UiO"].iloc[0] > 40
-    assert engine != "memory" or any("78 % of the people are in the synthetic table" in text for text in said)
+    assert any("78 % of the people are in the synthetic table" in text for text in said)
     actual, said_too = measured(original, FORMS[form](copy, tmp_path), engine)
-    assert said_too == said
+    is_in_memory = engine == "memory" or form not in IN_FILES
+    assert said_too == (said if is_in_memory else [])
     for name in ("identity", "attribute", "key_overlap"):
         pd.testing.assert_frame_equal(actual.frame(name), expected.frame(name))
+
+
+@cache
+def measured_wide() -> tuple[Any, list[str]]:
+    gt, copy = people()
+    return measured(gt, copy.assign(height=copy["height"].astype(str).astype(float)), "memory")
 
 
 def measured(gt: Any, sd: Any, engine: str) -> tuple[Any, list[str]]:
