@@ -27,7 +27,6 @@ from disclosure_pipeline.evidence.dossier import build_dossier, count_kept
 from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.evidence.page.clauses_section import (
     TriedRemedy,
-    _write_cost,
     list_definitions,
     tabulate_clauses,
 )
@@ -298,13 +297,6 @@ def test_counts_agree_with_what_they_count(
     assert title in told and count_kept(clauses) in told
 
 
-@pytest.mark.parametrize("lost", [0, 1, 2])
-def test_the_cost_of_a_remedy_is_counted(lost: int) -> None:
-    remedy = TriedRemedy("Remove", lost, lost, (), {}, 0.1)
-    words = {0: MISSING, 1: "1 record, 1 value", 2: "2 records, 2 values"}
-    assert _write_cost(remedy) == words[lost]
-
-
 def test_a_subject_reads_well_without_its_column(refused: dict[str, Any]) -> None:
     """And with it: the words of each measure are put into sentences with any column's name."""
     for words in [figure.find_words(word) for figure in BOUNDABLE.values() for word in figure.statistics]:
@@ -356,7 +348,7 @@ def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]
 COPIED = ("equal_content", "found[whole] beyond", "found[all but one] beyond")
 TRIED = [
     TriedRemedy("Remove the copies of one person", 290, 0, (), dict.fromkeys(COPIED, 0.0), 0.3),
-    TriedRemedy("Blank the targets that copies disclose", 0, 40, ("repU",), dict.fromkeys(COPIED, 2.0), 0.5),
+    TriedRemedy("Blank the targets that copies disclose", 1, 1, ("repU",), dict.fromkeys(COPIED, 2.0), 0.5),
 ]
 
 
@@ -370,7 +362,7 @@ def test_a_refusal_says_what_remedies_would_do(refused: dict[str, Any], approved
     broken = [clause for clause in refused["clauses"] if clause["outcome"] != "kept" and not clause["warns"]]
     assert rows["none"][:2] == [MISSING, str(len(broken))]
     assert rows["Remove the copies of one person"] == ["290 records", "0", "0", "30.0 %"]
-    assert rows["Blank the targets that copies disclose"][:3] == ["40 values", "1", "2"]
+    assert rows["Blank the targets that copies disclose"][:3] == ["1 record, 1 value", "1", "2"]
     assert [f"✓ {MISSING}", f"✗ {MISSING}"] in [row[3:] for row in page.rows if row[0] == "repU"]
     helpless = Page(render_page(refused, remedies=TRIED[1:])).text
     assert "None of the tried remedies keeps every clause, so train the model differently" in helpless

@@ -154,7 +154,9 @@ def test_a_bomb_is_not_unpacked(suffix: str, tmp_path: Path, monkeypatch: pytest
     assert message.startswith("T: unpacked, the file has more than ") and "deliver it unpacked" in message
 
 
-@pytest.mark.parametrize("name", ["t.zip", "t.sav", "t.xlsx", "t.dta"])
+@pytest.mark.parametrize(
+    "name", ["t.zip", "t.sav", "t.xlsx", "t.dta", "T.CSV", "t.Csv", "T.CSV.GZ", "T.PARQUET"]
+)
 def test_candidates_come_in_these_formats(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
     folder = tmp_path / "incoming" / "new"
@@ -164,7 +166,7 @@ def test_candidates_come_in_these_formats(name: str, tmp_path: Path, monkeypatch
         table.to_parquet(tmp_path / "t.parquet", index=False)
         pack(folder / name, tmp_path / "t.parquet")
     else:
-        WRITERS[name](table, folder / name)
+        WRITERS[name.lower()](table, folder / name)
     (folder / MARKER).touch()
     gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
     received = arrival.receive(folders_of(gates.resolve(gates.definition()).gate), "new")

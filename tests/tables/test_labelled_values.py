@@ -13,7 +13,6 @@ from support.refusals import refusal
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival
-from disclosure_pipeline.candidates.store import MARKER
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.gate_file import folders_of
 from disclosure_pipeline.tables.sources import read_raw
@@ -126,23 +125,3 @@ def test_an_unknown_format_has_a_hint(tmp_path: Path, name: str, reader: str | N
     message = str(refusal(lambda: read_raw(tmp_path / name, "T"), "Quetzalcoatl"))
     assert message.startswith(f"T: {name!r} has an unknown format: expected .csv, ")
     assert (f"read it with {reader}" in message) == (reader is not None)
-
-
-@pytest.mark.parametrize("name", ["T.CSV", "t.Csv", "T.CSV.GZ", "T.PARQUET"])
-def test_the_case_of_a_suffix_does_not_matter(
-    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    table = gates.honest()
-    folder = tmp_path / "incoming" / "new"
-    folder.mkdir(parents=True)
-    if "CSV" in name.upper():
-        table.to_csv(folder / name, index=False, compression="gzip" if "GZ" in name else None)
-    else:
-        table.to_parquet(folder / name, index=False)
-    (folder / MARKER).touch()
-    assert len(read_raw(folder / name, "T")) == len(table)
-    gates.ground_truth().to_csv(tmp_path / "ground_truth.csv", index=False)
-    folders = folders_of(gates.resolve(gates.definition()).gate)
-    received = arrival.receive(folders, "new")
-    assert received.violations == () and received.records == (len(table),)
