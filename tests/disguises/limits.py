@@ -107,25 +107,34 @@ def _measure(way: str, pair: Pair) -> tuple[list[Found], Any]:
     return [found(counts, tables.sizes)], counts.others
 
 
-def find_limit(way: str, pair: Pair, seed: int) -> tuple[float, float]:
-    """Return the limit of a ground truth beside a fresh table, and the people shown by what is refused.
+def find_limit(
+    way: str, pair: Pair, seed: int, near: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Return the limit of a ground truth, and by how much more people are shown by what is refused.
 
-    Copies of more and more people stand for records of the fresh table, until it is refused.
+    Copies of more and more people stand for records of a fresh table, until it is refused. The search ends
+    early where the second number cannot lie between those of `near`: what is returned does not either.
     """
     ground_truth, fresh = pair
     records, bound = len(ground_truth), USUAL_BOUNDS[way]
     figures, others = _measure(way, pair)
     limit: Callable[..., float] = detection_limit_of_copies if way == WHOLE else detection_limit
     order = np.random.default_rng(seed).permutation(records)
+    can_be_shown = figures[0].alone - 100 * reference.fresh_share(others.tolist(), 1)
+    of_table = limit(*figures, others, Sizes(records, records), bound)
+
+    def is_far(low: int, high: int) -> bool:
+        beyond_low, beyond_high = (copied / records * can_be_shown - of_table for copied in (low, high))
+        return near is not None and (beyond_low > near[1] or beyond_high < near[0])
+
     low, high = 0, records + 1
-    while high - low > max(records / FINEST, 1):
+    while high - low > max(records / FINEST, 1) and not is_far(low, high):
         copied = (low + high) // 2
         mixed = pd.concat([ground_truth.iloc[order[:copied]], fresh.iloc[copied:]], ignore_index=True)
         measured, _ = _measure(way, (ground_truth, mixed))
         is_refused = any(of.found > max(bound, of.found_by_chance) for of in measured)
         low, high = (low, copied) if is_refused else (copied, high)
-    can_be_shown = figures[0].alone - 100 * reference.fresh_share(others.tolist(), 1)
-    return limit(*figures, others, Sizes(records, records), bound), high / records * can_be_shown
+    return of_table, high / records * can_be_shown - of_table
 
 
 def list_cases() -> list[tuple[str, int, str]]:
@@ -136,11 +145,16 @@ def list_cases() -> list[tuple[str, int, str]]:
     return [(name, records, way) for name in DRAWS for records in sizes[name] for way in USUAL_BOUNDS]
 
 
-def simulate(name: str, records: int, way: str) -> tuple[float, float]:
-    """Return the mean limit, and by how much more people are shown where 19 of 20 tables are refused."""
-    tries = [find_limit(way, DRAWS[name](records, seed), seed) for seed in range(TRIES)]
-    limits, shown = np.transpose(tries)
-    return float(limits.mean()), float(np.sort(shown - limits)[TRIES * 19 // 20 - 1])
+def simulate(
+    name: str, records: int, way: str, near: tuple[float, float] | None = None
+) -> tuple[float, float]:
+    """Return the mean limit, and by how much more people are shown where 19 of 20 tables are refused.
+
+    With `near`, the second number is exact only if it lies between these, and on the same side otherwise.
+    """
+    tries = [find_limit(way, DRAWS[name](records, seed), seed, near) for seed in range(TRIES)]
+    limits, beyond = np.transpose(tries)
+    return float(limits.mean()), float(np.sort(beyond)[TRIES * 19 // 20 - 1])
 
 
 def simulate_all() -> Iterator[tuple[Any, ...]]:
