@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.candidates.measuring import measure_without_controls, plan_gate
+from disclosure_pipeline.candidates.measuring import plan_gate
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.found import measure_found_together
-from disclosure_pipeline.policy.verdict import Judgement, judge
+from disclosure_pipeline.policy.verdict import Judgement
 from disguises.simulated import POPULATIONS, Population
 from disguises.strengths import NEVER, read_before
-from disguises.tables import GUARDS
+from disguises.tables import judge_guards, list_refusing, measure_guards
 
 RESULT = Path(__file__).with_name("families.tsv")
 STEPS = (2, 5, 10, 15, 20, 30, 40, 60, 80, 100)
@@ -212,16 +212,13 @@ def list_broken(name: str, percent: int) -> list[Judgement]:
             ground_truth.sample(frac=1, random_state=number, ignore_index=True), percent / 100
         )
         tables.append(table.reset_index(drop=True))
-    result = measure_without_controls(gate, FramesInMemory((ground_truth, tables[0]), "memory"))
+    result = measure_guards(gate, ground_truth, tables[:1])
     if len(tables) > 1:
         opened = FramesInMemory((ground_truth, *tables), "memory")
         plan = plan_gate(gate, opened, 0, by_group=False)
         together = measure_found_together(opened.stack_syntheses(), plan)
         result = replace(result, released_found=together)
-    clauses = [clause for clause in gate.clauses() if clause.figure in GUARDS]
-    return [
-        judged for judged in judge(clauses, result) if judged.outcome != "kept" and not judged.clause.warns
-    ]
+    return list_refusing(judge_guards(gate, result))
 
 
 def find_strength(name: str) -> str:

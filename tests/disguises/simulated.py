@@ -19,12 +19,10 @@ from synthesizers.findings import find_figure_name
 from synthesizers.judging import Judge, Verdict, finish, write_gate, write_gate_of
 from synthesizers.public_tables import TABLES
 
-from disclosure_pipeline.candidates.measuring import measure_without_controls
-from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import Judgement, judge
-from disguises.tables import GUARDS, apart, definition
+from disclosure_pipeline.policy.verdict import Judgement
+from disguises.tables import apart, definition, judge_guards, list_refusing, measure_guards
 
 RESULT = Path(__file__).with_name("simulated.tsv")
 CANDIDATES: Mapping[int, int] = {200: 13, 2_000: 13, 20_000: 6}
@@ -243,10 +241,7 @@ def name_reasons(verdict: Verdict) -> set[str]:
 def find_refusals(people: Population, ground_truth: pd.DataFrame, synthetic: pd.DataFrame) -> list[Judgement]:
     """Return the guards that do not let a table pass."""
     gate = people.gate()
-    clauses = [clause for clause in gate.clauses() if clause.figure in GUARDS]
-    opened = FramesInMemory((ground_truth, synthetic.reset_index(drop=True)), "memory")
-    judgements = judge(clauses, measure_without_controls(gate, opened))
-    return [found for found in judgements if found.outcome != "kept" and not found.clause.warns]
+    return list_refusing(judge_guards(gate, measure_guards(gate, ground_truth, [synthetic])))
 
 
 @cache

@@ -10,14 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from support import gates
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.policy.gate import Gate
-from disclosure_pipeline.policy.verdict import judge
 from disguises.cases import mirrored
-from disguises.tables import GUARDS, apart, definition, jittered, moved
+from disguises.tables import apart, definition, jittered, judge_guards, measure_guards, moved
 
 RESULT = Path(__file__).with_name("strengths.tsv")
 RECORDS = (100, 300, 1_000, 2_000, 5_000)
@@ -135,10 +133,8 @@ def is_caught(disguise: str, records: int, percent: int) -> bool:
     gate = Gate.model_validate(definition("survey"))
     ground_truth = population(records)
     made = DISGUISED[disguise](ground_truth, percent / 100)
-    tables = [table.reset_index(drop=True) for table in (made if isinstance(made, list) else [made])]
-    clauses = [clause for clause in gate.clauses() if clause.figure in GUARDS]
-    judgements = judge(clauses, gates.measured(gate, ground_truth, tables))
-    return any(judgement.outcome != "kept" for judgement in judgements)
+    result = measure_guards(gate, ground_truth, made if isinstance(made, list) else [made])
+    return any(judgement.outcome != "kept" for judgement in judge_guards(gate, result))
 
 
 def find_strength(disguise: str, records: int) -> str:

@@ -12,9 +12,14 @@ import yaml
 from support.paths import SD2011
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.measuring import measure_without_controls
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.catalogue import DEFAULTS
+from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import Judgement, judge
 
 RECORDS = 2_000
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
@@ -37,6 +42,20 @@ class Case:
 
 # Every figure that refuses in every gate; the last one alone has a bound that no policy can change.
 GUARDS = {*DEFAULTS, "equal_content"} - {"detection_limit"}
+
+
+def measure_guards(gate: Gate, ground_truth: pd.DataFrame, tables: Tables) -> Disclosure:
+    frames = [table.reset_index(drop=True) for table in (ground_truth, *tables)]
+    return measure_without_controls(gate, FramesInMemory(tuple(frames), "memory"))
+
+
+def judge_guards(gate: Gate, result: Disclosure) -> tuple[Judgement, ...]:
+    return judge([clause for clause in gate.clauses() if clause.figure in GUARDS], result)
+
+
+def list_refusing(judgements: Sequence[Judgement]) -> list[Judgement]:
+    """Those that do not let a table pass."""
+    return [found for found in judgements if found.outcome != "kept" and not found.clause.warns]
 
 
 def definition(gate: str) -> dict[str, Any]:

@@ -35,16 +35,28 @@ from disclosure_pipeline.tables.additions import MORE_DECIMALS
 from disguises import families, simulated, strengths
 from disguises.cases import DISGUISES, HONEST
 from disguises.strengths import CELLS, NEVER, STEPS, find_strength, is_caught
-from disguises.tables import GUARDS, Case, definition, ground_truth
+from disguises.tables import (
+    GUARDS,
+    Case,
+    definition,
+    ground_truth,
+    judge_guards,
+    list_refusing,
+    measure_guards,
+)
 
 # A gate runs over some of the cases, in CI others each day; all others are judged without a run.
 DISGUISES_JUDGED, HONEST_JUDGED = (some_of(cases, 8, part_in_ci=3) for cases in (DISGUISES, HONEST))
 RUN = [*some_of(DISGUISES_JUDGED, 5), *some_of(HONEST_JUDGED, 5)]
 
 
+def gate_of(case: Case) -> Gate:
+    return Gate.model_validate(definition(case.gate) | dict(case.changes))
+
+
 def judged(case: Case) -> tuple[Judgement, ...]:
-    gate = Gate.model_validate(definition(case.gate) | dict(case.changes))
     tables = [table.reset_index(drop=True) for table in case.make()]
+    gate = gate_of(case)
     return judge(gate.clauses(), gates.measured(gate, ground_truth(case.gate), tables))
 
 
@@ -124,35 +136,33 @@ def test_no_disguise_passes(case: Case, run: Callable[[Case], Ran]) -> None:
         ran = run(case)
         assert ran.home.nothing_published()
         judgements = ran.judgements()
-    judgements = judgements or judged(case)
+    if not judgements:
+        gate = gate_of(case)
+        judgements = judge_guards(gate, measure_guards(gate, ground_truth(case.gate), case.make()))
     assert decide(judgements) in {"refused", "undetermined"}
     assert {judgement.clause.figure for judgement in judgements if judgement.outcome != "kept"} & GUARDS
 
 
 @pytest.mark.parametrize("case", HONEST_JUDGED, ids=str)
 def test_no_honest_table_is_refused(case: Case, run: Callable[[Case], Ran]) -> None:
-    """And a run publishes it."""
+    """And a run publishes it; the first of them files what is judged without one."""
     if case in RUN:
         ran = run(case)
         assert ran.is_published()
         judgements = ran.judgements()
+        if case == FIRST_RUN:
+            assert outcomes(judgements) == outcomes(judged(case))
     else:
         judgements = judged(case)
-    broken = [
-        write_sentence(judgement)
-        for judgement in judgements
-        if judgement.outcome != "kept" and not judgement.clause.warns
-    ]
-    assert decide(judgements) == "approved", broken
+    assert decide(judgements) == "approved", list(map(write_sentence, list_refusing(judgements)))
 
 
 # Runs of disguises may end before a dossier.
-@pytest.mark.parametrize("case", [case for case in RUN if case in HONEST_JUDGED][:1], ids=str)
-def test_a_run_files_what_is_judged_without_one(case: Case, run: Callable[[Case], Ran]) -> None:
-    def outcomes(judgements: tuple[Judgement, ...]) -> set[tuple[str, str]]:
-        return {(judgement.clause.name, judgement.outcome) for judgement in judgements}
+FIRST_RUN = next(case for case in RUN if case in HONEST_JUDGED)
 
-    assert outcomes(run(case).judgements()) == outcomes(judged(case))
+
+def outcomes(judgements: tuple[Judgement, ...]) -> set[tuple[str, str]]:
+    return {(judgement.clause.name, judgement.outcome) for judgement in judgements}
 
 
 # A disguise is caught from the strength on that strengths.tsv, and docs/security.md by it, say
