@@ -20,6 +20,7 @@ from support import gates
 from support.sampling import examples
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.measuring import measure_without_guards
 from disclosure_pipeline.counting.cells import CellParts, Counted, Part
 from disclosure_pipeline.counting.counts import CountRequest, sample_positions
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
@@ -27,6 +28,7 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.evaluation.long_table import LARGEST_DEVIATION
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.cap import CAP, cap_measures
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import Grouped, IntArray
@@ -51,9 +53,13 @@ def tables() -> tuple[pd.DataFrame, pd.DataFrame]:
     return ground_truth, synthesise(ground_truth)
 
 
-def verdict(gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]) -> tuple[str, set[str]]:
+@pytest.fixture(scope="module")
+def of_sound_engine(gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]) -> Disclosure:
+    return gates.measured(gate, tables[0], [tables[1]])
+
+
+def verdict(gate: Gate, result: Disclosure) -> tuple[str, set[str]]:
     """Return the decision, and the figures of controls by which the engine is not believed."""
-    result = gates.measured(gate, tables[0], [tables[1]])
     judgements = judge(gate.clauses(), result)
     [of_controls] = [judgement for judgement in judgements if judgement.clause.control]
     of_identity, of_attribute = result.frame("control_identity"), result.frame("control_attribute")
@@ -107,7 +113,7 @@ def test_the_copy_shows_the_figures_of_gt_itself(
     gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]
 ) -> None:
     result = gates.measured(gate, tables[0], [tables[1], tables[1]])
-    of_itself = gates.measured(gate, tables[0], [tables[0]])
+    of_itself = measure_without_guards(gate, FramesInMemory((tables[0], tables[0]), "memory"))
     assert result.frame("control_identity")["copy_UiO"].tolist() == [of_itself.identity["UiO"].iloc[0]] * 2
     assert result.frame("control_attribute").index.equals(result.attribute.index)
     actual = result.frame("control_attribute").reset_index()
@@ -209,8 +215,8 @@ def bounding(gate: Gate, largest: float) -> Gate:
     return gate.model_validate(gate.model_dump() | {"policy": {"repU": largest, "DiSCO": largest}})
 
 
-def test_an_engine_that_is_sound_is_believed(gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    assert verdict(bounding(gate, 100), tables) == ("approved", set())
+def test_an_engine_that_is_sound_is_believed(gate: Gate, of_sound_engine: Disclosure) -> None:
+    assert verdict(bounding(gate, 100), of_sound_engine) == ("approved", set())
 
 
 @pytest.mark.parametrize(
@@ -230,10 +236,11 @@ def test_an_engine_that_is_broken_determines_nothing(
     missed: set[str],
 ) -> None:
     monkeypatch.setattr("disclosure_pipeline.counting.memory.engine.FramesInMemory", broken)
-    decision, controls_missed = verdict(bounding(gate, 100), tables)
+    result = gates.measured(gate, tables[0], [tables[1]])
+    decision, controls_missed = verdict(bounding(gate, 100), result)
     assert decision == "undetermined"
     assert missed <= controls_missed
-    assert verdict(bounding(gate, 0), tables)[0] == "undetermined"
+    assert verdict(bounding(gate, 0), result)[0] == "undetermined"
 
 
 def test_baselines_that_are_wrong_are_missed_by_the_halves(
@@ -245,7 +252,7 @@ def test_baselines_that_are_wrong_are_missed_by_the_halves(
         return np.zeros_like(rows.cell)
 
     monkeypatch.setattr("disclosure_pipeline.measures.frequency.Rows._count_own", of_nobody)
-    _, controls_missed = verdict(gate, tables)
+    _, controls_missed = verdict(gate, gates.measured(gate, tables[0], [tables[1]]))
     assert "half_deviation" in controls_missed
 
 
@@ -299,14 +306,13 @@ def test_standard_errors() -> None:
 
 
 def test_disclosure_where_no_permutation_changes_anything_is_infinitely_far(
-    gate: Gate, tables: tuple[pd.DataFrame, pd.DataFrame]
+    gate: Gate, of_sound_engine: Disclosure
 ) -> None:
     """Nor is a deviation that is not there a control that is kept."""
-    result = gates.measured(gate, tables[0], [tables[1]])
     clauses = [clause for clause in gate.clauses() if clause.control]
-    [kept] = judge(clauses, result)
+    [kept] = judge(clauses, of_sound_engine)
     assert (kept.outcome, kept.value) == ("kept", 0)
     for deviation in (math.inf, math.nan):
-        frame = result.control_attribute.assign(permuted_deviation=deviation)
-        [missed] = judge(clauses, replace(result, control_attribute=frame))
+        frame = of_sound_engine.control_attribute.assign(permuted_deviation=deviation)
+        [missed] = judge(clauses, replace(of_sound_engine, control_attribute=frame))
         assert missed.outcome == "undetermined"
