@@ -54,7 +54,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> GateFolders:
     root = tmp_path_factory.mktemp("mismatches")
     GROUND_TRUTH.to_csv(root / "gt.csv", index=False)
     folders = GateFolders(
-        gate=Gate.model_validate(DEFINITION),
+        gate=Gate.model_validate(DEFINITION | {"remedies": False}),  # which decide nothing
         ground_truth=FileSource(path=str(root / "gt.csv")),
         incoming=root / "incoming",
         store=Store(root / "store"),

@@ -16,6 +16,8 @@ from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.measures.found import USUAL_BOUNDS, WHOLE
 from disclosure_pipeline.tables.grouping import grouping_of
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 PEOPLE, SHARED = "people_in_releases", "shared_with_releases"
 KEYS, TARGETS = ["a", "b"], ["t"]
 ENGINES = ["memory", "partitioned", "duckdb://"]

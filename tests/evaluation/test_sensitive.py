@@ -19,6 +19,8 @@ from support.sampling import examples, on_some_days
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.candidates.measuring import measure_without_controls
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.measures.sensitive_levels import LevelClaims, compare_claims
 from disclosure_pipeline.policy.verdict import Judgement, judge
 
@@ -192,11 +194,12 @@ def test_a_level_of_few_people_is_not_determined() -> None:
     table = died(2)
     columns = COLUMNS | {"cause": {"type": "category", "sensitive": ["plague"]}}
     gate = gates.gate(**SENSITIVE | {"columns": columns})
+    [clause] = [clause for clause in gate.clauses() if clause.figure == "told"]
     gt = died(1)
     for people in (0, 9, 10):
         gt.loc[: people - 1, "cause"] = "plague"
-        result = gates.measured(gate, gt, [table])
-        [told] = [one for one in judge(gate.clauses(), result) if one.clause.figure == "told"]
+        result = measure_without_controls(gate, FramesInMemory((gt, table), "memory"))
+        [told] = judge([clause], result)
         assert told.outcome == ("kept" if people == 10 else "undetermined")
         if people < 10:
             assert 'fewer people have "cause: plague"' in told.note
