@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -51,21 +51,27 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return actual
 
 
+@pytest.fixture(scope="module")
+def expected(paths: list[Path]) -> Callable[[str], Figures]:
+    """The figures of a case."""
+    return cache(lambda case: ours.from_frames(paths, CASES[case].keys, TARGETS)())
+
+
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("peer", ["pandas_by_hand", "polars_by_hand", "duckdb_by_hand", "gate"])
-def test_peers_compute_what_ours_computes(peer: str, case: str, paths: list[Path]) -> None:
-    arguments = (paths, CASES[case].keys, TARGETS)
-    expected = ours.from_frames(*arguments)()
+def test_peers_compute_what_ours_computes(
+    peer: str, case: str, paths: list[Path], expected: Callable[[str], Figures]
+) -> None:
     prepare = ours.through_the_gate if peer == "gate" else import_module(f"peers.{peer}").prepare
-    work = prepare(*arguments)
-    assert not differences(expected, work())
-    assert not differences(expected, work())  # nothing of the first run is left
+    work = prepare(paths, CASES[case].keys, TARGETS)
+    assert not differences(expected(case), work())
+    assert not differences(expected(case), work())  # nothing of the first run is left
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_figures_tell_something(case: str, paths: list[Path]) -> None:
+def test_the_figures_tell_something(case: str, expected: Callable[[str], Figures]) -> None:
     """Every measure is there, and none is the same for all tables."""
-    figures = ours.from_frames(paths, CASES[case].keys, TARGETS)()
+    figures = expected(case)
     assert set(figures.counts) == {*IDENTITY, *(f"{name}[{t}]" for name in ATTRIBUTE for t in TARGETS)}
     assert set(figures.percent) == {f"{name}[{t}]" for name in CAP for t in TARGETS}
     assert all(0 < count < RECORDS for count in figures.counts.values())

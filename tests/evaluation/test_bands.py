@@ -34,19 +34,26 @@ WITHINS = [0, 0.02, 0.1, 0.5, 2, 100, {"amount": 0.1}, {"share": 0.25}]
 Record = tuple[str, float | None]
 
 
-def figures_of_reference(
-    gt: Sequence[Record], sd: Sequence[Record], within: Any, special: Sequence[float] = (), **options: Any
-) -> dict[str, float]:
-    """All numbers are taken as they are written; without its kind, a band below 1 is a share."""
+def exactly(table: Sequence[Record]) -> list[tuple[str, Fraction | None]]:
+    """All numbers are taken as they are written."""
+    return [(key, None if value is None else Fraction(str(value))) for key, value in table]
+
+
+def band_of_reference(within: Any, special: Sequence[float]) -> tuple[Any, Fraction, list[Fraction], bool]:
+    """What lies in a band, its size, the special values, and whether it is a share; below 1 it is."""
     if not isinstance(within, Mapping):
         within = {"share" if within < 1 else "amount": within}
     [(kind, number)] = within.items()
     size, codes = Fraction(str(number)), [Fraction(str(value)) for value in special]
-    exact = [
-        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
-    ]
     lies = reference.band(share=size if kind == "share" else None, amount=size, special=codes)
-    return reference.figures(exact[0], exact[1], lies, size, codes, is_share=kind == "share", **options)
+    return lies, size, codes, kind == "share"
+
+
+def figures_of_reference(
+    gt: Sequence[Record], sd: Sequence[Record], within: Any, special: Sequence[float] = (), **options: Any
+) -> dict[str, float]:
+    lies, size, codes, is_share = band_of_reference(within, special)
+    return reference.figures(exactly(gt), exactly(sd), lies, size, codes, is_share=is_share, **options)
 
 
 def frame(records: Sequence[Record], kind: str = "float") -> pd.DataFrame:
@@ -99,14 +106,8 @@ def test_all_figures_are_those_of_the_reference(
 def test_amounts_in_the_band_are_shared(
     gt: list[Record], sd: list[Record], within: Any, special: Sequence[float]
 ) -> None:
-    numbers = {"share" if within < 1 else "amount": within} if not isinstance(within, Mapping) else within
-    [(kind, number)] = numbers.items()
-    size, codes = Fraction(str(number)), [Fraction(str(value)) for value in special]
-    exact = [
-        [(key, None if value is None else Fraction(str(value))) for key, value in table] for table in (gt, sd)
-    ]
-    lies = reference.band(share=size if kind == "share" else None, amount=size, special=codes)
-    expected = reference.overlap(exact[0], exact[1], lies)
+    lies, *_ = band_of_reference(within, special)
+    expected = reference.overlap(exactly(gt), exactly(sd), lies)
     shares = measure(frame(gt), frame(sd), within, special_values={"amount": special}).target_overlap
     for name, share in expected.items():
         actual = shares[name].item()

@@ -102,17 +102,7 @@ def test_the_gate_has_the_same_figures(
     people, tables = frame(gt), list(map(frame, syntheses))
     if unit:
         people[unit] = owners[: len(gt)]
-    opened = FramesInMemory((people, *tables), "memory")
-    plan = plan_measures(
-        opened,
-        ["text"],
-        ["flag"],
-        grouping_of(),
-        unit=unit,
-        together=True,
-        whole_records=WholeRecords(),
-    )
-    result = measure(opened, plan)
+    result = measure_as_gate(people, tables, unit, ["text"], ["flag"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         copies = dp.copies(people, tables, ["flag"], unit=unit)

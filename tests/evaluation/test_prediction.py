@@ -205,7 +205,6 @@ def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.
     gt, sd = people(200, 7), people(200, 8)
     plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).figures for target in ("job", "pay")]
     monkeypatch.setattr("disclosure_pipeline.families.learning.features._WIDEST_DENSE", 1)
-    monkeypatch.setattr("disclosure_pipeline.families.learning.learners._CHUNK", 300)
     monkeypatch.setattr("disclosure_pipeline.families.learning.learners._CHUNK", 20)
     for expected, target in zip(plain, ("job", "pay"), strict=True):
         actual = dp.prediction_risk(gt, sd, ["region", "age"], target).figures
