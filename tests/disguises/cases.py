@@ -188,11 +188,6 @@ def renaming(*columns: str) -> Callable[[], Tables]:
     return make
 
 
-def bootstrap(table: pd.DataFrame) -> pd.DataFrame:
-    """As many records of a table, drawn with replacement."""
-    return table.sample(len(table), replace=True, random_state=1).reset_index(drop=True)
-
-
 DISGUISES = [
     Case("GT", one(survey)),
     Case("GT in another order", one(lambda: shuffled(survey()))),

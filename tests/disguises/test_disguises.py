@@ -45,6 +45,9 @@ from disguises.tables import (
     measure_guards,
 )
 
+# What is tried beside a verdict for seconds, and decides nothing.
+NOT_TRIED = {"power_seconds": 0, "remedies": False}
+
 # A gate runs over some of the cases, in CI others each day; all others are judged without a run.
 DISGUISES_JUDGED, HONEST_JUDGED = (some_of(cases, 8, part_in_ci=3) for cases in (DISGUISES, HONEST))
 RUN = [*some_of(DISGUISES_JUDGED, 5), *some_of(HONEST_JUDGED, 5)]
@@ -86,7 +89,7 @@ def recorded() -> Iterator[Callable[[Case], Home]]:
 
     def record(case: Case) -> Home:
         own = definition(case.gate) | {name: places[name] for name in kept} | {"name": gates.GATE}
-        attributes = own | dict(case.changes)
+        attributes = own | dict(case.changes) | NOT_TRIED
         key = json.dumps([case.gate, attributes])
         if key in homes:
             return homes[key]
@@ -113,7 +116,10 @@ NOT_DRAWN = '<svg xmlns="http://www.w3.org/2000/svg" width="1" height="1"/>'
 
 @pytest.fixture
 def run(
-    recorded: Callable[[Case], Home], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    recorded: Callable[[Case], Home],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    remembered_results: None,  # a release measures again what a verdict has measured
 ) -> Callable[[Case], Ran]:
     monkeypatch.setattr(charts, "convert", lambda _: NOT_DRAWN)
 
@@ -230,7 +236,8 @@ def test_an_honest_half_is_approved_and_a_copy_is_not(name: str, seed: int, tmp_
     ground_truth = table.iloc[half].reset_index(drop=True)
     write(tmp_path / "whole.csv", table)
     write(tmp_path / "gt.csv", ground_truth)
-    gate = folders(tmp_path, _definition_of_init(tmp_path, list(table.columns[:3])), "memory", "gt.csv")
+    attributes = _definition_of_init(tmp_path, list(table.columns[:3])) | NOT_TRIED
+    gate = folders(tmp_path, attributes, "memory", "gt.csv")
     deliver(tmp_path, "honest", table.iloc[other].reset_index(drop=True))
     deliver(tmp_path, "copy", ground_truth.sample(frac=1, random_state=seed))
     honest = steps(gate, "honest", measured_anew=False)
