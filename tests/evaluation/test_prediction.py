@@ -202,7 +202,7 @@ def test_boosted_trees_take_every_kind_of_key() -> None:
 
 
 def test_a_wide_matrix_is_sparse_and_gives_the_same_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    gt, sd = people(200, 7), people(200, 8)
+    gt, sd = people(60, 7), people(60, 8)
     plain = [dp.prediction_risk(gt, sd, ["region", "age"], target).figures for target in ("job", "pay")]
     monkeypatch.setattr("disclosure_pipeline.families.learning.features._WIDEST_DENSE", 1)
     monkeypatch.setattr("disclosure_pipeline.families.learning.learners._CHUNK", 20)
