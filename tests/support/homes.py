@@ -10,7 +10,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -231,9 +231,6 @@ def remember_results(folder: Path) -> Iterator[None]:
             (validation, "validate", repr),
         ):
             patch.setattr(module, name, _remember(folder, name, describe, getattr(module, name)))
-        validator: Any = validation._validator
-        recalling = _remember(folder, "_answer", repr, validation._answer)
-        patch.setattr(validation, "_validator", replace(validator, function=recalling))
         yield
 
 
