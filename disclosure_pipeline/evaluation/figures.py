@@ -278,12 +278,16 @@ def _measure_identity_left(place: _TargetInSynthesis, counts: Counts) -> dict[st
 
 def _list_excluded(place: _TargetInSynthesis) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """Yield for each table the records that exclusions take out and leave."""
-    excluded = place.counted.excluded
-    taken_out = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
-    for table, records in zip(TABLES, taken_out, strict=True):
-        whole = {"original": place.sizes.N_d, "synthetic": place.sizes.N_s}.get(table)
-        remaining = place.counted.records[table] if whole is None else whole - sum(records)
-        yield (*place.index, table), dict(zip(STEPS, records, strict=True)) | {"remaining": remaining}
+    excluded, sizes = place.counted.excluded, place.sizes
+    steps = excluded.taken_out.tolist() if excluded else [[0] * len(STEPS)] * len(TABLES)
+    taken_out = dict(zip(TABLES, steps, strict=True))
+    remaining = {
+        "original": sizes.N_d - sum(taken_out["original"]),
+        "synthetic": sizes.N_s - sum(taken_out["synthetic"]),
+        **place.counted.records,
+    }
+    for table, records in taken_out.items():
+        yield (*place.index, table), dict(zip(STEPS, records, strict=True)) | {"remaining": remaining[table]}
 
 
 def _list_flag_columns(flag: type) -> list[str]:
