@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import sys
+import threading
+import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TypeVar
 
@@ -41,48 +43,70 @@ def run_in_threads(
     `on_progress` is called after each task with the numbers of completed and of all tasks. An exception of a
     task, or an interrupt, is raised after the running tasks have ended; no further task is started.
     """
-    results = []
-    with _open_pool(min(threads, len(tasks))) if threads and tasks else nullcontext() as pool:
-        for get_result in [pool.submit(task).result for task in tasks] if pool else tasks:
-            results.append(get_result())
-            if on_progress is not None:
-                on_progress(len(results), len(tasks))
+    results: list[Result] = []
+
+    def take(result: Result) -> None:
+        results.append(result)
+        if on_progress is not None:
+            on_progress(len(results), len(tasks))
+
+    _process(tasks, lambda task: task(), take, min(threads, len(tasks)), len(tasks))
     return results
 
 
-def map_in_threads(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
-    """Return the results of `work` on each item in order, with only a few items in memory at a time.
+def process_in_threads(
+    items: Iterable[Item], work: Callable[[Item], Result], take: Callable[[Result], None], threads: int
+) -> None:
+    """Do the work on each item, and give the results to `take` in order, with few items in memory at a time.
 
-    The caller's own thread fetches the items, and does the work if `threads` is 0. An exception of `work`, or
-    an interrupt, is raised after the running tasks have ended.
+    The caller's own thread fetches the items and takes the results, and does the work if `threads` is 0. An
+    exception of `work`, or an interrupt, is raised after the running tasks have ended.
     """
-    return _map_in_pool(items, work, threads) if threads else map(work, items)
+    _process(items, work, take, threads, threads)
 
 
-def _map_in_pool(items: Iterable[Item], work: Callable[[Item], Result], threads: int) -> Iterator[Result]:
-    with _open_pool(threads) as pool:
-        running: deque[Future[Result]] = deque()
+def _process(
+    items: Iterable[Item],
+    work: Callable[[Item], Result],
+    take: Callable[[Result], None],
+    threads: int,
+    most_waiting: int,
+) -> None:
+    if not threads:
+        for item in items:
+            take(work(item))
+        return
+    running: deque[Future[Result]] = deque()
+    name = f"pool {next(_numbers)} "
+    pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
+    try:
         for item in items:
             running.append(pool.submit(work, item))
             del item  # the task alone holds it, and frees it when it ends
-            if len(running) > threads:
-                yield running.popleft().result()
+            if len(running) > most_waiting:
+                take(running.popleft().result())
         while running:
-            yield running.popleft().result()
-
-
-@contextmanager
-def _open_pool(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """Open a pool of threads, all of which have ended when it is left; no further task is started then."""
-    pool = ThreadPoolExecutor(threads)
-    try:
-        yield pool
+            take(running.popleft().result())
     finally:
-        try:
-            pool.shutdown(cancel_futures=True)
-        except KeyboardInterrupt:  # while it waits for them
-            pool.shutdown()
+        try:  # also where an interrupt comes just here; a `with` would not
+            _end(pool, name)
+        except BaseException:
+            _end(pool, name)
             raise
+
+
+_numbers = itertools.count()
+_START = 1.0  # seconds in which a thread starts, if ever
+
+
+def _end(pool: ThreadPoolExecutor, name: str) -> None:
+    """Wait for all threads of a pool, also for one that it does not know: an interrupt came as it started."""
+    pool.shutdown(cancel_futures=True)
+    asked = time.monotonic()
+    while own := [t for t in threading.enumerate() if t.name.startswith(name)]:
+        if not any(thread.is_alive() for thread in own) and time.monotonic() > asked + _START:
+            return
+        time.sleep(0.001)
 
 
 _CGROUP = Path("/sys/fs/cgroup")  # limits of a container

@@ -25,7 +25,7 @@ from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix, sorting
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.runtime.machine import count_cores, run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import count_cores, process_in_threads, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
@@ -144,6 +144,33 @@ def test_an_interrupt_while_a_pool_ends_still_waits_for_its_threads(monkeypatch:
     before = set(threading.enumerate())
     with pytest.raises(KeyboardInterrupt):
         run_in_threads([threading.get_ident] * 9, 4)
+    assert set(threading.enumerate()) <= before
+
+
+def test_an_interrupt_while_a_thread_starts_waits_for_it_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pool does not know of this thread: it keeps those whose start has ended."""
+    start, started = threading.Thread.start, list[threading.Thread]()
+
+    def start_and_interrupt(thread: threading.Thread) -> None:
+        start(thread)
+        started.append(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", start_and_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_in_threads([partial(time.sleep, 0.01)] * 9, 4)
+    [thread] = started
+    assert not thread.is_alive()
+
+
+def test_an_interrupt_between_two_results_leaves_no_thread() -> None:
+    before = set(threading.enumerate())
+
+    def interrupt(_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        process_in_threads(range(9), abs, interrupt, 2)
     assert set(threading.enumerate()) <= before
 
 

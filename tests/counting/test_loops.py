@@ -130,9 +130,10 @@ def test_loops_count_records_without_a_column_as_sorting_does(
     def count(order: int | None, limits: Limits) -> dict[tuple[Any, ...], Any]:
         """By place; the counts of several parts add up."""
         sums: dict[tuple[Any, ...], Any] = {}
-        for cells in partial_records.find_records(columns, range(1, len(frames)), limits, order):
-            for place, counts in cells.count(request):
-                sums[place] = add_up([sums[place], counts]) if place in sums else counts
+        for some in partial_records.find_records(columns, range(1, len(frames)), limits, order):
+            for _, cells in itertools.chain.from_iterable(part() for part in some.parts):
+                for place, counts in cells.count(request):
+                    sums[place] = add_up([sums[place], counts]) if place in sums else counts
         return sums
 
     with pytest.MonkeyPatch.context() as patch:

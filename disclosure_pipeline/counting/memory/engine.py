@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from disclosure_pipeline.counting.cells import CellParts, Parts
+from disclosure_pipeline.counting.cells import CellParts
 from disclosure_pipeline.counting.counts import CountRequest, sample_positions
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.counting.memory.packing import Packing, table_bits, targets_packed_together
@@ -227,7 +227,7 @@ def find_in_memory(
     """Yield the cells of GT and all syntheses, the tables of the request's columns."""
     if request.without_each and len(request.keys) > 1:
         syntheses = range(1, len(request.keys[0].tables))
-        yield Parts([lambda: ((number, cells) for cells in find_records(request.keys, syntheses, limits))])
+        yield from find_records(request.keys, syntheses, limits, number=number)
         return
     targets, records = request.targets, tuple(len(table.stored) for table in request.keys[0].tables)
     widest = max((target.bits for target in targets), default=0)

@@ -8,11 +8,12 @@ columns of a part.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 
-from disclosure_pipeline.counting.cells import Cells
+from disclosure_pipeline.counting.cells import CellParts, Cells
 from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory.packing import table_bits
 from disclosure_pipeline.counting.memory.radix import Job, Limits, Radix, build_radix, is_compiled
@@ -24,6 +25,7 @@ from disclosure_pipeline.tables.levels import CodedColumn
 LARGEST = 1 << 63
 """One more than the largest code: with a bit for the table, it fits 64 bits."""
 
+_STEP = "Comparing records without a column"
 _MOST_LOWER = 1 << 32  # combinations of a part: leaves room in the code for the others
 
 
@@ -32,40 +34,61 @@ def find_records(
     syntheses: Sequence[int],
     limits: Limits,
     order: int | None = None,
-) -> Iterator[Cells]:
+    number: int = 0,
+) -> CellParts:
     """Yield the cells by all of two or more columns, and by all but one, for each column; missing is a level.
 
     The tables of the columns are GT and these syntheses. `order`: leave out only columns of this part of
-    `deal_columns`; the cells by all columns are found with the first.
+    `deal_columns`; the cells by all columns are found with the first. `number` is that of the request.
     """
     places = {id(column): place for place, column in enumerate(columns)}
     records = tuple(len(table.stored) for table in columns[0].tables)
     largest = LARGEST >> (table_bits(len(records)) - 1)
-    for number, (part, others) in enumerate(_split_columns(columns, order)):
-        whole: list[int | None] = [] if order or number else [None]
+    for i, (part, others) in enumerate(_split_columns(columns, order)):
+        whole: list[int | None] = [] if order or i else [None]
         left_out = [*whole, *(places[id(column)] for column in part)]
-        if is_compiled(sum(records), limits) and (packed := _pack_as_targets(part, others, records, limits)):
+        if packed := _pack_as_targets(part, others, records, limits, number):
             from disclosure_pipeline.counting.memory.scanning import find_combinations
 
-            yield from find_combinations(packed, syntheses, left_out)
+            yield packed.collect([partial(find_combinations, packed, syntheses, left_out)], threads=0)
             continue
         code = build_radix(others, records, largest // prod(column.size for column in part))
-        job = Job(CountRequest(others), Radix((*code.columns, *part)), records, limits, report_progress)
-        first = len(code.columns)
-        found = find_keys_without(job, [*whole, *range(first, first + len(part))])
-        for completed, (place, of_others) in enumerate(zip(left_out, found, strict=True), start=1):
-            yield from (replace(cells, syntheses=syntheses, left_out=place) for cells in of_others)
-            job.report("Comparing records without a column")(completed, len(left_out))
+        radix = Radix((*code.columns, *part))
+        job = Job(CountRequest(others), radix, records, limits, report_progress, number, _STEP)
+        find = partial(_find_without, find_keys_without(job), syntheses)
+        digits = [*whole, *range(len(code.columns), len(radix.columns))]
+        finds = [partial(find, *places) for places in zip(digits, left_out, strict=True)]
+        yield job.collect(finds, threads=job.formula_threads)
+
+
+def _find_without(
+    find_keys: Callable[[int | None], list[Cells]],
+    syntheses: Sequence[int],
+    digit: int | None,
+    left_out: int | None,
+) -> list[Cells]:
+    return [replace(cells, syntheses=syntheses, left_out=left_out) for cells in find_keys(digit)]
 
 
 def _pack_as_targets(
-    part: Sequence[CodedColumn], others: Sequence[CodedColumn], records: tuple[int, ...], limits: Limits
+    part: Sequence[CodedColumn],
+    others: Sequence[CodedColumn],
+    records: tuple[int, ...],
+    limits: Limits,
+    number: int,
 ) -> Job | None:
-    """Return a job with a part of the columns as targets, and the others as keys; None if they do not fit."""
+    """Return a job for the loops, a part of the columns as targets and the others as keys, or None.
+
+    They count neither few records nor columns that do not fit a code.
+    """
+    if not is_compiled(sum(records), limits):
+        return None
     request = CountRequest(others, [Target(column, CodedExclusions(), math.inf) for column in part])
     bits = sum(target.bits for target in request.targets)
     keys = build_radix(others, records, LARGEST >> bits)
-    return Job(request, keys, records, limits, report_progress) if keys.size <= LARGEST >> bits else None
+    if keys.size > LARGEST >> bits:
+        return None
+    return Job(request, keys, records, limits, report_progress, number, _STEP)
 
 
 def _split_columns(

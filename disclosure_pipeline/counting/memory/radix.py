@@ -241,7 +241,8 @@ def has_numba() -> bool:
 class Job:
     """A request to count tables, GT first, with these numbers of `records`.
 
-    `number` is that of the request. `keys` are its keys as one code. `on_progress(step, completed, total)`.
+    `number` is that of the request. `keys` are its keys as one code. `on_progress(step, completed, total)` is
+    called with this `step` while parts are counted.
     """
 
     request: CountRequest
@@ -250,6 +251,7 @@ class Job:
     limits: Limits
     on_progress: OnProgress = ignore_progress
     number: int = 0
+    step: str = "Measuring"
 
     @property
     def threads(self) -> int:
@@ -310,4 +312,4 @@ class Job:
         parts = [partial(find, find_cells) for find_cells in finds]
         complete = [(number, i) for i in targets]
         chosen = self.threads if threads is None else threads
-        return Parts(parts, complete, find_all_pairs, chosen, self.report("Measuring"))
+        return Parts(parts, complete, find_all_pairs, chosen, self.report(self.step))

@@ -352,7 +352,7 @@ def find_combinations(job: Job, syntheses: Sequence[int], left_out: Sequence[int
     for table, synthesis in enumerate(syntheses, start=1):
         in_range = dealt.count(table)
         tasks = [partial(count, in_range, table, number) for number in range(dealt.ranges)]
-        counted = run_in_threads(tasks, job.threads, job.report("Comparing records without a column"))
+        counted = run_in_threads(tasks, job.threads, job.report(job.step))
         waiting.clear()
         for i, place in enumerate(left_out):
             looks: IntArray = sum(looks[i] for looks, _ in counted)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.memory.packing import Packing, table_bits
 from disclosure_pipeline.counting.memory.radix import Codes, Job, sum_readers, unsigned_type
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.frequency import first_of_run, run_lengths, undo_cumsum
-from disclosure_pipeline.runtime.machine import map_in_threads, run_in_threads
+from disclosure_pipeline.runtime.machine import run_in_threads
 
 _NARROW = np.iinfo(np.uint32).max
 
@@ -66,8 +66,8 @@ def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
     return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
 
 
-def find_keys_without(job: Job, digits: Sequence[int | None]) -> Iterator[list[Cells]]:
-    """Yield the key combinations without each of these digits of the keys' code; with all digits for None."""
+def find_keys_without(job: Job) -> Callable[[int | None], list[Cells]]:
+    """Return what finds the key combinations without a digit of the keys' code; with all digits for None."""
     packing = Packing(job.keys, (), len(job.records))
     packed = pack_records(job, packing)
     readers = [packing.readers(table, packed.dtype) for table in range(packing.tables)]
@@ -82,7 +82,7 @@ def find_keys_without(job: Job, digits: Sequence[int | None]) -> Iterator[list[C
         parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
         return [_count_keys(packing, records[part]) for part in parts]
 
-    yield from map_in_threads(digits, find, job.formula_threads)
+    return find
 
 
 def _count_keys(packing: Packing, records: Codes) -> Cells:

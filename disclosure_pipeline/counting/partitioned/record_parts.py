@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.counting.cells import Cells, Found, Parts
+from disclosure_pipeline.counting.cells import CellParts, Found, Parts
 from disclosure_pipeline.counting.counts import CountRequest, gather_columns
 from disclosure_pipeline.counting.memory.cell_tables import count_pairs
 from disclosure_pipeline.counting.memory.engine import find_in_memory
@@ -24,7 +24,7 @@ from disclosure_pipeline.counting.memory.radix import Codes, Limits
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import CodedBatch
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
-from disclosure_pipeline.runtime.machine import map_in_threads
+from disclosure_pipeline.runtime.machine import process_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
@@ -101,28 +101,30 @@ class PartCounter:
         if not any(map(len, records)):
             return
         for number, request in self.requests.items():
-            if self.order is not None:
-                yield from ((number, cells) for cells in self._find_records(request, records, limits))
-                continue
-            targets = [
-                replace(target, column=self._in_part(target.column, records)) for target in request.targets
-            ]
-            keys = [self._in_part(key, records) for key in request.keys]
-            in_part = replace(request, keys=keys, targets=targets)
-            for some in find_in_memory(in_part, limits, number=number):
+            find_parts = self._find_cells if self.order is None else self._find_records
+            for some in find_parts(number, request, records, limits):
                 for find in some.parts:
                     yield from find()
 
+    def _find_cells(
+        self, number: int, request: CountRequest, records: Sequence[Records], limits: Limits
+    ) -> CellParts:
+        targets = [
+            replace(target, column=self._in_part(target.column, records)) for target in request.targets
+        ]
+        keys = [self._in_part(key, records) for key in request.keys]
+        yield from find_in_memory(replace(request, keys=keys, targets=targets), limits, number=number)
+
     def _find_records(
-        self, request: CountRequest, records: Sequence[Records], limits: Limits
-    ) -> Iterator[Cells]:
+        self, number: int, request: CountRequest, records: Sequence[Records], limits: Limits
+    ) -> CellParts:
         """Find whole records of a part, and those without the keys that its order leaves out."""
         present = [j for j in self.tables[1:] if len(records[0]) or len(records[j])]
         # With GT records every synthesis can be counted, without them only those that have records.
         for syntheses in [present] if len(records[0]) else [[j] for j in present]:
             tables = [0, *syntheses]
             keys = [self._in_part(key, records, tables) for key in request.keys]
-            yield from find_records(keys, syntheses, limits, self.order)
+            yield from find_records(keys, syntheses, limits, self.order, number)
 
     def _in_part(
         self, column: CodedColumn, records: Sequence[Records], tables: Sequence[int] | None = None
@@ -251,4 +253,6 @@ def _find_pairs(
     def find_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
         return parts.counter.count_pairs(parts.spill_file.read((part, 0)), listed)
 
-    return [*add_up([*map_in_threads(range(parts.parts), find_in_part, threads)])]
+    found: list[tuple[tuple[Grouped, ...], ...]] = []
+    process_in_threads(range(parts.parts), find_in_part, found.append, threads)
+    return [*add_up(found)]
