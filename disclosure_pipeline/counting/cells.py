@@ -10,7 +10,6 @@ or a band every level matters, and a key combination stands for itself.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -37,7 +36,7 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run,
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts, count_together, count_unique_in_any
 from disclosure_pipeline.measures.totals import count_hits_apart
-from disclosure_pipeline.runtime.machine import process_in_threads
+from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 Place = tuple[Any, ...]
@@ -381,7 +380,21 @@ def count_tables(
     sums: dict[Place, list[Any]] = {}
     with closing(opened.find_cells(asked, on_progress)) as found:
         for some in found:
-            _count_parts(some, asked, sums)
+            for completed, of_part in enumerate(
+                map_in_threads(
+                    some.parts,
+                    lambda part: [
+                        ((number, *place), counts)
+                        for number, cells in part()
+                        for place, counts in cells.count(asked[number])
+                    ],
+                    some.threads,
+                ),
+                start=1,
+            ):
+                for place, counts in of_part:
+                    _add(sums, place, counts)
+                some.report(completed, len(some.parts))
             listed = [
                 (number, i)
                 for number, i in some.complete
@@ -398,25 +411,6 @@ def count_tables(
         else counts
         for counts, numbers in zip(gathered, without, strict=False)
     ]
-
-
-def _count_parts(some: Parts, asked: Sequence[CountRequest], sums: dict[Place, list[Any]]) -> None:
-    """Add the counts of some parts to the sums."""
-    completed = itertools.count(1)
-
-    def count(part: Part) -> list[tuple[Place, Any]]:
-        return [
-            ((number, *place), counts)
-            for number, cells in part()
-            for place, counts in cells.count(asked[number])
-        ]
-
-    def add(counted: list[tuple[Place, Any]]) -> None:
-        for place, counts in counted:
-            _add(sums, place, counts)
-        some.report(next(completed), len(some.parts))
-
-    process_in_threads(some.parts, count, add, some.threads)
 
 
 def _syntheses(request: CountRequest) -> range:

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
@@ -44,38 +44,31 @@ def run_in_threads(
     task, or an interrupt, is raised after the running tasks have ended; no further task is started.
     """
     results: list[Result] = []
-
-    def take(result: Result) -> None:
+    for result in map_in_threads(tasks, lambda task: task(), min(threads, len(tasks)), len(tasks)):
         results.append(result)
         if on_progress is not None:
             on_progress(len(results), len(tasks))
-
-    _process(tasks, lambda task: task(), take, min(threads, len(tasks)), len(tasks))
     return results
 
 
-def process_in_threads(
-    items: Iterable[Item], work: Callable[[Item], Result], take: Callable[[Result], None], threads: int
-) -> None:
-    """Do the work on each item, and give the results to `take` in order, with few items in memory at a time.
+def map_in_threads(
+    items: Iterable[Item], work: Callable[[Item], Result], threads: int, most_waiting: int | None = None
+) -> Iterator[Result]:
+    """Return the results of `work` on each item in order.
 
-    The caller's own thread fetches the items and takes the results, and does the work if `threads` is 0. An
-    exception of `work`, or an interrupt, is raised after the running tasks have ended.
+    The caller's own thread fetches the items, and does the work if `threads` is 0. At most `most_waiting` of
+    them, by default `threads`, are being worked on or wait for the caller. Iterate in a `for` statement, and
+    keep no name for the iterator: an exception or an interrupt there, or in `work`, is then raised after the
+    running tasks have ended.
     """
-    _process(items, work, take, threads, threads)
-
-
-def _process(
-    items: Iterable[Item],
-    work: Callable[[Item], Result],
-    take: Callable[[Result], None],
-    threads: int,
-    most_waiting: int,
-) -> None:
     if not threads:
-        for item in items:
-            take(work(item))
-        return
+        return map(work, items)
+    return _map_in_pool(items, work, threads, threads if most_waiting is None else most_waiting)
+
+
+def _map_in_pool(
+    items: Iterable[Item], work: Callable[[Item], Result], threads: int, most_waiting: int
+) -> Iterator[Result]:
     running: deque[Future[Result]] = deque()
     name = f"pool {next(_numbers)} "
     pool = ThreadPoolExecutor(threads, thread_name_prefix=name)
@@ -84,11 +77,11 @@ def _process(
             running.append(pool.submit(work, item))
             del item  # the task alone holds it, and frees it when it ends
             if len(running) > most_waiting:
-                take(running.popleft().result())
+                yield running.popleft().result()
         while running:
-            take(running.popleft().result())
+            yield running.popleft().result()
     finally:
-        try:  # also where an interrupt comes just here; a `with` would not
+        try:  # once more if an interrupt comes here; the exit of a `with` would be one more place for it
             _end(pool, name)
         except BaseException:
             _end(pool, name)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.runtime.machine import process_in_threads, run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import map_in_threads, run_in_threads, threads_for
 from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.coding import ROUNDING
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
@@ -211,11 +211,9 @@ def collect(names: Sequence[str], batches: Iterable[Any], table: str) -> pd.Data
             for column in [batch.column(name)]
         ]
 
-    def append(encoded: list[list[Any]]) -> None:
-        for name, parts in zip(names, encoded, strict=True):
+    for batch_chunks in map_in_threads(batches, encode, 1):  # while the next batch is read
+        for name, parts in zip(names, batch_chunks, strict=True):
             chunks[name] += parts
-
-    process_in_threads(batches, encode, append, 1)  # while the next batch is read
     records = sum(map(len, next(iter(chunks.values()), [])))
     columns = run_in_threads(
         [partial(_join_chunks, column_chunks, name, table) for name, column_chunks in chunks.items()],

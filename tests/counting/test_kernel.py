@@ -25,7 +25,7 @@ from disclosure_pipeline.counting.memory import engine as memory
 from disclosure_pipeline.counting.memory import packing, radix, sorting
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.runtime.machine import count_cores, process_in_threads, run_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import count_cores, map_in_threads, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
 
@@ -166,11 +166,9 @@ def test_an_interrupt_while_a_thread_starts_waits_for_it_too(monkeypatch: pytest
 def test_an_interrupt_between_two_results_leaves_no_thread() -> None:
     before = set(threading.enumerate())
 
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
-        process_in_threads(range(9), abs, interrupt, 2)
+        for _ in map_in_threads(range(9), abs, 2):
+            raise KeyboardInterrupt
     assert set(threading.enumerate()) <= before
 
 

@@ -29,7 +29,7 @@ from disclosure_pipeline.counting.partitioned.record_parts import (
 )
 from disclosure_pipeline.counting.partitioned.streams import Batches, CodedBatch, code_batch
 from disclosure_pipeline.measures.exact import IntArray, total
-from disclosure_pipeline.runtime.machine import process_in_threads, threads_for
+from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 
 
@@ -128,17 +128,12 @@ def find_in_batches(
             return coded.records, [counter.count_batch(coded) for counter in counters.values()]
 
         completed = 0
-
-        def add(table: int, counted: tuple[int, list[list[IntArray]]]) -> None:
-            nonlocal completed
-            records, counts = counted
-            for counter, batch_counts in zip(counters.values(), counts, strict=True):
-                counter.add(table, batch_counts)
-            completed += records
-            on_progress("Counting", completed, of_all)
-
         for table in batches.tables:
-            process_in_threads(batches.read(table), partial(process, table), partial(add, table), threads)
+            for records, counts in map_in_threads(batches.read(table), partial(process, table), threads):
+                for counter, batch_counts in zip(counters.values(), counts, strict=True):
+                    counter.add(table, batch_counts)
+                completed += records
+                on_progress("Counting", completed, of_all)
         for number, counter in counters.items():
             yield from counter.find_cells(number, limits, on_progress)
         for parts in spilled:

@@ -24,7 +24,7 @@ from disclosure_pipeline.counting.memory.radix import Codes, Limits
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import CodedBatch
 from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
-from disclosure_pipeline.runtime.machine import process_in_threads
+from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
 
@@ -253,6 +253,4 @@ def _find_pairs(
     def find_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
         return parts.counter.count_pairs(parts.spill_file.read((part, 0)), listed)
 
-    found: list[tuple[tuple[Grouped, ...], ...]] = []
-    process_in_threads(range(parts.parts), find_in_part, found.append, threads)
-    return [*add_up(found)]
+    return [*add_up([*map_in_threads(range(parts.parts), find_in_part, threads)])]

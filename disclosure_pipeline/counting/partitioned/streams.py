@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.runtime.machine import count_cores, process_in_threads
+from disclosure_pipeline.runtime.machine import count_cores, map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.encoding import (
@@ -233,17 +233,14 @@ def read_stream(
     stream = Stream(name, {column: SeenValues() for column in columns}, numbers)
     if not columns:
         return stream
-
-    def append(batch: tuple[int, dict[str, _EncodedColumn]]) -> None:
-        rows, encoded = batch
+    batches = read_batches(location, name, columns)
+    for batch, (rows, encoded) in enumerate(map_in_threads(batches, encode, count_cores())):
         for column, encoded_column in encoded.items():
             value_numbers = stream.seen[column].add(encoded_column)
-            stream.types[len(stream.ends), column] = value_numbers.dtype
-            numbers.add((len(stream.ends), column), value_numbers.view(np.uint8))
+            stream.types[batch, column] = value_numbers.dtype
+            numbers.add((batch, column), value_numbers.view(np.uint8))
         stream.ends.append(stream.records + rows)
         on_progress(f"Reading {name}", stream.records, 0)
-
-    process_in_threads(read_batches(location, name, columns), encode, append, count_cores())
     return stream
 
 
