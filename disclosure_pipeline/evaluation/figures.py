@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import TargetCounts, mark_unguessable
@@ -305,27 +306,32 @@ def _flag_levels(place: _TargetInSynthesis, plan: MeasuringPlan) -> Iterator[dic
 
 def _flag_pairs(
     places: Sequence[_TargetInSynthesis], keys: Sequence[CodedColumn], plan: MeasuringPlan
-) -> dict[str, list[Any]]:
+) -> dict[str, npt.NDArray[Any]]:
     """Return the flags of the two-way check by column."""
-    by_column: dict[str, list[Any]] = {name: [] for name in _list_flag_columns(TwoWay)}
+    flags_of_places = []
     for place in places:
         if not place.counted.has_large_cells:
             continue
         target = place.target
         flags = two_way(place.counted.large_pairs, place.pairs_of_key, target.size, plan.two_way[1])
-        labels = {t: target.label(t) for t in set(flags["target_level"])}
-        key_levels = list(zip(flags["key"], flags["key_level"], strict=True))
-        key_labels = {(key, level): keys[key].label(level) for key, level in set(key_levels)}
-        flags |= {
-            "target": [target.name] * len(key_levels),
-            "synthesis": [place.synthesis] * len(key_levels),
-            "target_level": [labels[t] for t in flags["target_level"]],
-            "key": [keys[key].name for key in flags["key"]],
-            "key_level": [key_labels[pair] for pair in key_levels],
-        }
-        for name, column in by_column.items():
-            column.extend(flags[name])
-    return by_column
+        key_levels = np.empty(len(flags["key"]), dtype=object)
+        for k, key in enumerate(keys):
+            of_key = flags["key"] == k
+            key_levels[of_key] = key.label_each(flags["key_level"][of_key])
+        flags_of_places.append(
+            flags
+            | {
+                "target": np.full(len(key_levels), target.name, dtype=object),
+                "synthesis": np.full(len(key_levels), place.synthesis),
+                "target_level": target.label_each(flags["target_level"]),
+                "key": np.array([key.name for key in keys], dtype=object)[flags["key"]],
+                "key_level": key_levels,
+            }
+        )
+    return {
+        name: np.concatenate([flags[name] for flags in flags_of_places] or [np.empty(0)])
+        for name in _list_flag_columns(TwoWay)
+    }
 
 
 def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) -> pd.DataFrame:

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.errors import InputError
@@ -51,15 +52,17 @@ def build_frame_by_column(figures: Mapping[str, Sequence[Any]], index: pd.Index[
     return pd.DataFrame(arrays, index=index, columns=list(figures))
 
 
-def build_unindexed_frame(columns: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+def build_unindexed_frame(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]]) -> pd.DataFrame:
     """Return a frame with a default index."""
-    if not any(columns.values()):
+    if not any(map(len, columns.values())):
         return _build_empty_frame((), tuple(columns)).copy()
     return pd.DataFrame({name: _keep_none(values, None) for name, values in columns.items()})
 
 
-def _keep_none(values: Sequence[Any], index: pd.Index[Any] | None) -> Any:
+def _keep_none(values: Sequence[Any] | npt.NDArray[Any], index: pd.Index[Any] | None) -> Any:
     """Return texts of which some are None as objects: pandas from 3 on would make them NaN."""
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return values
     if set(map(type, values)) != {str, type(None)}:
         return values
     return pd.Series(list(values), index=index, dtype=object)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from disclosure_pipeline.measures.entry import GROUPS, About, Default, Figure, Place, Question
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
@@ -124,7 +125,7 @@ def one_way(DiSCO_t: Grouped, original_t: Grouped, more_than: tuple[float, float
 
 def two_way(
     large_pairs: Sequence[Grouped], pairs_of_key: Sequence[Grouped], targets: int, more_than: float
-) -> dict[str, list[Any]]:
+) -> dict[str, npt.NDArray[Any]]:
     """Return the pairs of a key level and a target level that account for large DiSCO cells. [R section 4].
 
     A pair is flagged if more than `more_than` percent of the GT records with the key level have the target
@@ -139,8 +140,8 @@ def two_way(
 
     >>> pairs = Grouped(np.array([0, 1, 2]), np.array([9, 1, 5]))
     >>> flags = two_way([Grouped(np.array([0, 2]), np.array([3, 5]))], [pairs], 2, 50)
-    >>> flags["key_level"], flags["npairs"], flags["pct_target_key_level"]
-    ([1, 0], [5, 3], [100.0, 90.0])
+    >>> [flags[name].tolist() for name in ("key_level", "npairs", "pct_target_key_level")]
+    [[1, 0], [5, 3], [100.0, 90.0]]
     """
     flags = []
     for k, (npairs, records) in enumerate(zip(large_pairs, pairs_of_key, strict=True)):
@@ -153,7 +154,7 @@ def two_way(
     t, key, level, number, part, whole = np.concatenate(flags, axis=1)
     order = np.lexsort((level, t, key, -number))
     columns = (t, key, level, number, part, whole, 100 * part / whole)  # integers below 2^53: rounded once
-    return {field.name: column[order].tolist() for field, column in zip(fields(TwoWay), columns, strict=True)}
+    return {field.name: column[order] for field, column in zip(fields(TwoWay), columns, strict=True)}
 
 
 def find_large_cells(f: FrequencyTable, exclusions: CodedExclusions, more_than: float) -> IntArray:
