@@ -1,4 +1,4 @@
-"""Progress of long work and its remaining time, on a terminal line or in a log."""
+"""Progress of long work and its remaining time, on a terminal or in a log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from disclosure_pipeline.errors import write_count
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OnProgress: TypeAlias = Callable[[str, int, int], None]
 """Called with the current step, the number of its completed parts, and their total.
@@ -21,11 +24,8 @@ OnProgress: TypeAlias = Callable[[str, int, int], None]
 A total of 0 means that parts are records whose number is not known yet.
 """
 
-_SECONDS_BETWEEN_UPDATES = 0.1
-_SECONDS_BETWEEN_REDRAWS = 1.0  # of a line without news, to update its time
 _SECONDS_BETWEEN_LOG_LINES = 10.0
 _SECONDS_WITHOUT_TIME = 2.0  # a shorter step shows no time
-_WIDTH = 78
 
 
 def ignore_progress(_step: str, _completed: int, _total: int) -> None:
@@ -50,26 +50,25 @@ def listen(on_progress: OnProgress) -> Iterator[None]:
         _listener.reset(token)
 
 
-def describe_progress(step: str, completed: int, total: int, seconds: float, since: float = 0.0) -> str:
+def describe_progress(step: str, completed: int, total: int, seconds: float) -> str:
     """Describe how far a step is after `seconds`, and how long it will still take.
 
-    `since`: seconds since the last part was completed.
-
-    >>> describe_progress("Counting", 1, 4, 20), describe_progress("Counting", 1, 4, 30, since=10)
-    ('Counting: 25 %, 60 s left', 'Counting: 25 %, 50 s left')
+    >>> describe_progress("Counting", 1, 4, 20)
+    'Counting: 25 %, 60 s left'
     >>> describe_progress("Reading", 1200, 0, 3), describe_progress("Judging", 0, 0, 1)
     ('Reading: 1,200 records, 3 s so far', 'Judging')
     """
-    if total:
-        share = f"{step}: {100 * completed // total} %"
-    else:
-        share = f"{step}: {write_count(completed, 'record')}" if completed else step
+    share = f"{step}: {100 * completed // total} %" if total else _count_records(step, completed)
     if seconds < _SECONDS_WITHOUT_TIME:
         return share
     if 0 < completed < total:
-        left = (seconds - since) * (total - completed) / completed - since
+        left = seconds * (total - completed) / completed
         return f"{share}, {_format_seconds(math.ceil(max(left, 1)))} left"
     return f"{share}, {_format_seconds(int(seconds))} so far"
+
+
+def _count_records(step: str, completed: int) -> str:
+    return f"{step}: {write_count(completed, 'record')}" if completed else step
 
 
 def _format_seconds(seconds: int) -> str:
@@ -77,65 +76,49 @@ def _format_seconds(seconds: int) -> str:
     return f"{seconds} s" if seconds < 100 else f"{minutes} min"  # noqa: PLR2004
 
 
-class _Line:
-    """A line on standard error that is redrawn every second."""
+@contextmanager
+def show_progress() -> Iterator[OnProgress]:
+    """Show progress that is reported in the block on standard error.
 
-    def __init__(self) -> None:
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        self._step, self._completed, self._total = "", 0, 0
-        self._began = self._updated_at = self._shown_at = 0.0
-        self._thread = threading.Thread(target=self._redraw, daemon=True)
+    On a terminal and in a notebook as a bar that is cleared at its end; elsewhere as a line when a step ends,
+    or begins with its number of parts unknown, and every ten seconds.
+    """
+    from rich.console import Console
 
-    def update(self, step: str, completed: int, total: int) -> None:
-        now = time.monotonic()
-        is_last = total and completed >= total
-        with self._lock:
-            is_new = step != self._step or completed < self._completed
-            self._step, self._completed, self._total = step, completed, total
-            self._updated_at = now
-            if is_new:
-                self._began = now
-            elif not is_last and now - self._shown_at < _SECONDS_BETWEEN_UPDATES:
-                return
-            self._draw(now)
-        if self._thread.ident is None:
-            self._thread.start()
-
-    def _draw(self, now: float) -> None:
-        self._shown_at = now
-        seconds, since = now - self._began, now - self._updated_at
-        text = describe_progress(self._step, self._completed, self._total, seconds, since)
-        sys.stderr.write(f"\r{text[:_WIDTH]:<{_WIDTH}}")
-        sys.stderr.flush()
-
-    def _redraw(self) -> None:
-        while not self._ended.wait(_SECONDS_BETWEEN_REDRAWS):
-            with self._lock:
-                now = time.monotonic()
-                if now - self._shown_at >= _SECONDS_BETWEEN_REDRAWS and not self._ended.is_set():
-                    self._draw(now)
-
-    def clear(self) -> None:
-        self._ended.set()
-        with self._lock:
-            if self._step:
-                sys.stderr.write(f"\r{' ' * _WIDTH}\r")
-                sys.stderr.flush()
+    console = Console(stderr=True)
+    is_live = console.is_jupyter or (console.is_terminal and not console.is_dumb_terminal)
+    lines = log_progress(lambda line: print(line, file=sys.stderr), each_step=True)
+    with _show_bar(console) if is_live else nullcontext(lines) as on_progress, listen(on_progress):
+        yield on_progress
 
 
 @contextmanager
-def show_progress() -> Iterator[OnProgress]:
-    """Show progress that is reported in the block on a line that is cleared at its end."""
-    line = _Line()
-    try:
-        with listen(line.update):
-            yield line.update
-    finally:
-        line.clear()
+def _show_bar(console: Console) -> Iterator[OnProgress]:
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    step = TextColumn("{task.description}", markup=False)
+    columns = (step, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        last_step, last_completed = "", 0
+
+        def on_progress(step: str, completed: int, total: int) -> None:
+            nonlocal last_step, last_completed
+            text = step if total else _count_records(step, completed)
+            if step != last_step or completed < last_completed:
+                for ended in bar.task_ids:
+                    bar.remove_task(ended)
+                bar.add_task(text, total=total or None)
+            last_step, last_completed = step, completed
+            bar.update(bar.task_ids[0], description=text, completed=completed, total=total or None)
+
+        yield on_progress
 
 
-def log_progress(write: Callable[[str], object]) -> OnProgress:
-    """Return a listener that logs progress every ten seconds and passes it to the current listener, too."""
+def log_progress(write: Callable[[str], object], *, each_step: bool = False) -> OnProgress:
+    """Return a listener that logs progress every ten seconds and passes it to the current listener, too.
+
+    With `each_step` it also logs that a step ends, or begins with its number of parts unknown.
+    """
     outer = _listener.get()
     last_step, last_completed, began, written_at = "", 0, 0.0, time.monotonic()
 
@@ -143,10 +126,12 @@ def log_progress(write: Callable[[str], object]) -> OnProgress:
         nonlocal last_step, last_completed, began, written_at
         outer(step, completed, total)
         now = time.monotonic()
-        if step != last_step or completed < last_completed:
+        is_new = step != last_step or completed < last_completed
+        if is_new:
             began = now
         last_step, last_completed = step, completed
-        if now - written_at >= _SECONDS_BETWEEN_LOG_LINES:
+        turns = completed >= total if total else is_new
+        if now - written_at >= _SECONDS_BETWEEN_LOG_LINES or (each_step and turns):
             written_at = now
             with suppress(Exception):  # a failing log must not stop a measurement
                 write(describe_progress(step, completed, total, now - began))
@@ -155,6 +140,8 @@ def log_progress(write: Callable[[str], object]) -> OnProgress:
 
 
 _SECONDS_BEFORE_EXIT = 0.8
+_STANDARD_ERROR = 2  # beneath what a bar puts before it
+_CLEAR_LINE = "\r\x1b[2K\x1b[?25h"  # and shows the cursor, which a bar hides
 
 
 @contextmanager
@@ -179,8 +166,8 @@ def watch_interrupts(code: int | None) -> Iterator[threading.Event]:
             interrupted.set()
             if code is not None:
                 time.sleep(_SECONDS_BEFORE_EXIT)
-                sys.stderr.write(f"\r{'Interrupted.':<{_WIDTH}}\n")
-                sys.stderr.flush()
+                clear = _CLEAR_LINE if os.isatty(_STANDARD_ERROR) else ""
+                os.write(_STANDARD_ERROR, f"{clear}Interrupted.\n".encode())
                 os._exit(code)
         os.close(reader)
 

@@ -103,10 +103,7 @@ def test_progress_is_shown_where_it_is_asked_for(
     assert_same(ask(progress=True), quiet)
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "Measuring: 100 %" in shown.err
-    assert shown.err.endswith("\r")
-    assert "\n" not in shown.err
-    assert shown.err.split("\r")[-2].strip() == ""
+    assert "Measuring: 100 %" in shown.err.splitlines()
 
 
 INTERRUPTED = """
