@@ -56,7 +56,7 @@ def test_a_terminal_shows_a_bar_and_clears_it(monkeypatch: pytest.MonkeyPatch) -
     assert "Unheard" not in terminal.getvalue()
 
 
-def test_elsewhere_a_line_says_that_a_step_ends(
+def test_elsewhere_a_line_says_that_a_step_begins_or_ends(
     clock: list[float], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with show_progress():
@@ -69,6 +69,7 @@ def test_elsewhere_a_line_says_that_a_step_ends(
         report_progress("Judging", 0, 0)
     report_progress("Unheard", 1, 2)
     assert capsys.readouterr().err.splitlines() == [
+        "Counting: 0 %",
         "Counting: 100 %, 12 s so far",
         "Judging",
         "Judging, 10 s so far",

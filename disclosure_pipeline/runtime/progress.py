@@ -80,8 +80,8 @@ def _format_seconds(seconds: int) -> str:
 def show_progress() -> Iterator[OnProgress]:
     """Show progress that is reported in the block on standard error.
 
-    On a terminal and in a notebook as a bar that is cleared at its end; elsewhere as a line when a step ends,
-    or begins with its number of parts unknown, and every ten seconds.
+    It is a bar on a terminal and in a notebook, cleared at its end; elsewhere it is a line when a step begins
+    or ends, and every ten seconds.
     """
     from rich.console import Console
 
@@ -117,7 +117,7 @@ def _show_bar(console: Console) -> Iterator[OnProgress]:
 def log_progress(write: Callable[[str], object], *, each_step: bool = False) -> OnProgress:
     """Return a listener that logs progress every ten seconds and passes it to the current listener, too.
 
-    With `each_step` it also logs that a step ends, or begins with its number of parts unknown.
+    With `each_step` it also logs that a step begins or ends.
     """
     outer = _listener.get()
     last_step, last_completed, began, written_at = "", 0, 0.0, time.monotonic()
@@ -130,7 +130,7 @@ def log_progress(write: Callable[[str], object], *, each_step: bool = False) -> 
         if is_new:
             began = now
         last_step, last_completed = step, completed
-        turns = completed >= total if total else is_new
+        turns = is_new or 0 < total <= completed
         if now - written_at >= _SECONDS_BETWEEN_LOG_LINES or (each_step and turns):
             written_at = now
             with suppress(Exception):  # a failing log must not stop a measurement
