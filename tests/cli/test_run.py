@@ -58,24 +58,26 @@ def test_a_broken_ground_truth_decides_nothing(project: Home) -> None:
     assert [record.job_name for record in project.instance.get_runs()] == [f"{GATE}_ground_truth"]
 
 
-@pytest.mark.parametrize("candidate", ["missing", "slow"])
-def test_a_candidate_that_is_not_complete_starts_nothing(project: Home, candidate: str) -> None:
-    project.deliver("slow", {"synthetic.csv": gates.honest(3)}, complete=False)
-    shown = run(project, candidate)
-    assert shown.exit_code == 3
-    assert f"No complete candidate {candidate!r}" in shown.stderr and "_SUCCESS" in shown.stderr
-    assert f"Complete are: {HONEST}." in shown.stderr
-    assert project.instance.get_runs() == []
+NOT_COMPLETE = f"Complete are: {HONEST}."
+NOT_ALLOWED = "is not allowed: expected at most 100 letters"
 
 
-@pytest.mark.parametrize("candidate", ["wave 2", "A,B", "../evil"])
-def test_a_candidate_whose_name_is_not_allowed_starts_nothing(project: Home, candidate: str) -> None:
-    if "/" not in candidate:
-        project.deliver(candidate, {"synthetic.csv": gates.honest()})
+@pytest.mark.parametrize(
+    ("candidate", "told"),
+    [
+        ("missing", NOT_COMPLETE),
+        ("slow", NOT_COMPLETE),
+        *((name, NOT_ALLOWED) for name in ("wave 2", "A,B", "../evil")),
+    ],
+)
+def test_a_candidate_that_cannot_be_taken_starts_nothing(project: Home, candidate: str, told: str) -> None:
+    if "/" not in candidate and candidate != "missing":
+        project.deliver(candidate, {"synthetic.csv": gates.honest(3)}, complete=candidate != "slow")
     shown = run(project, candidate)
     assert shown.exit_code == 3
-    assert f"The candidate {candidate!r} is not allowed: expected at most 100 letters" in shown.stderr
-    assert "_SUCCESS" not in shown.stderr  # that advice would not help
+    assert repr(candidate) in shown.stderr and told in shown.stderr
+    # What to put where is said where it would help.
+    assert ("No complete candidate" in shown.stderr) == (told == NOT_COMPLETE) == ("_SUCCESS" in shown.stderr)
     assert project.instance.get_runs() == []
 
 
