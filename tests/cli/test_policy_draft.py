@@ -14,12 +14,13 @@ import pandas as pd
 import pytest
 import yaml
 from click.testing import Result
-from support import gates
+from support import gate_steps, gates
 from support.gates import GATE, Home
 
-from disclosure_pipeline.candidates.measuring import DRAWS, measure_baselines
+from disclosure_pipeline.candidates.measuring import DRAWS, GroundTruthBaselines, measure_baselines
+from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.measures.chance import difference_beyond_chance, difference_by_chance
-from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
+from disclosure_pipeline.orchestration.gate_file import load_gate
 from disclosure_pipeline.policy.bounds_draft import (
     MATERIAL_EFFECT,
     draft_policy,
@@ -28,6 +29,8 @@ from disclosure_pipeline.policy.bounds_draft import (
     write_policy,
 )
 from disclosure_pipeline.policy.gate import Gate
+
+Drafted = tuple[GateFolders, GroundTruthBaselines]
 
 
 def run(*arguments: str | Path) -> Result:
@@ -43,6 +46,15 @@ def gate(home: Home) -> Path:
     """The file of the small gate, whose ground truth is there."""
     home.write_ground_truth(gates.ground_truth())
     return write_gate(home)
+
+
+@pytest.fixture(scope="module")
+def drafted(tmp_path_factory: pytest.TempPathFactory) -> Drafted:
+    """The small gate, and what its bounds are drafted from."""
+    root = tmp_path_factory.mktemp("drafted")
+    gates.ground_truth().to_csv(root / "ground_truth.csv", index=False)
+    of_gate = gate_steps.folders(root, gates.definition(), "memory", "ground_truth.csv")
+    return of_gate, measure_baselines(of_gate)
 
 
 def loaded(gate: Path, text: str) -> Gate:
@@ -78,10 +90,9 @@ def test_no_bound_follows_from_a_candidate(finished_home: Home) -> None:
     assert with_candidates.startswith("".join(draft))
 
 
-def test_a_bound_says_what_it_detects(gate: Path) -> None:
+def test_a_bound_says_what_it_detects(drafted: Drafted) -> None:
     """The excess that exceeds the bound and chance in 19 of 20 tables, by the errors of the halves."""
-    folders = folders_of(load_gate(gate))
-    actual = measure_baselines(folders)
+    folders, actual = drafted
     assert len(actual.halves) == DRAWS
     assert {half.N_d for half in actual.halves} == {150}
     assert actual.own.identity["UiO"].item() == actual.own.identity["repU"].item()  # a copy of itself
@@ -102,10 +113,9 @@ def test_a_bound_says_what_it_detects(gate: Path) -> None:
     assert of_work_drafted.reason.endswith(f"chance explains up to {z * error:.2g}")
 
 
-def test_what_a_draft_says_is_detected_is_detected(gate: Path) -> None:
+def test_what_a_draft_says_is_detected_is_detected(drafted: Drafted) -> None:
     """Fresh tables whose DiSCO of one target is that much higher break its clause in 19 of 20 cases."""
-    folders = folders_of(load_gate(gate))
-    actual = measure_baselines(folders)
+    _, actual = drafted
     error = estimate_error(actual.own, actual.halves, "DiSCO", "work")
     chance = difference_by_chance(error)
     assert chance > MATERIAL_EFFECT  # a bound that added three errors would detect less
@@ -115,7 +125,7 @@ def test_what_a_draft_says_is_detected_is_detected(gate: Path) -> None:
     assert np.mean(broken) == pytest.approx(0.95, abs=0.02)
 
 
-def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
+def test_files_and_records_are_known_or_told(finished_home: Home, drafted: Drafted) -> None:
     """All of five files go further than one by chance; smaller files vary more."""
     gate = write_gate(finished_home)
     of_newest = run(gate).stdout
@@ -125,8 +135,8 @@ def test_files_and_records_are_known_or_told(finished_home: Home) -> None:
     assert "DiSCO_any" not in of_newest
     bound = loaded(gate, of_five).policy.bounds["DiSCO_any"].for_target("work", "beyond").beyond
     assert bound == MATERIAL_EFFECT
-    folders = folders_of(load_gate(gate))
-    actual, smaller = measure_baselines(folders), measure_baselines(folders, 100)
+    folders, actual = drafted
+    smaller = measure_baselines(folders, 100)
     assert [half.N_s for half in smaller.halves] == [(50,)] * DRAWS
     error = estimate_error(smaller.own, smaller.halves, "DiSCO", "work")
     z = NormalDist().inv_cdf(1 - 1 / (10_000 * len(folders.gate.targets)))
@@ -167,9 +177,8 @@ def test_the_draft_ends_with_what_it_would_notice(home: Home, gate: Path) -> Non
     )
 
 
-def test_what_is_not_measured_detects_nothing(gate: Path) -> None:
-    folders = folders_of(load_gate(gate))
-    actual = measure_baselines(folders)
+def test_what_is_not_measured_detects_nothing(drafted: Drafted) -> None:
+    folders, actual = drafted
     assert estimate_error(actual.own, (), "DiSCO", "work") == math.inf
     damaged = replace(actual.own, attribute=actual.own.attribute.assign(DiSCO_beyond_se=math.nan))
     assert estimate_error(actual.own, [damaged], "DiSCO", "work") == math.inf
@@ -269,10 +278,9 @@ def test_without_a_ground_truth_there_is_no_draft(content: bytes, message: str, 
     assert message in refused.stderr and refused.stdout == ""
 
 
-def test_a_draft_is_written_as_it_is_drafted(gate: Path) -> None:
+def test_a_draft_is_written_as_it_is_drafted(drafted: Drafted) -> None:
     """The text holds each bound once, and a comment cannot be ended by a name."""
-    folders = folders_of(load_gate(gate))
-    actual = measure_baselines(folders)
+    folders, actual = drafted
     draft = draft_policy(folders.gate, actual.own, actual.halves)
     dossier = {"candidate": "a\nrepU: 99", "decision": "refused", "clauses": []}
     text = write_policy(folders.gate, draft, [dossier])
