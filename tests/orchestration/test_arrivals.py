@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+import pandas as pd
 import pytest
 from support import gates, homes
 from support.event_stores import kept_connections
@@ -37,10 +38,6 @@ def later(path: Path, seconds: int) -> None:
     """Move a modification time forward: file systems may count in coarse steps."""
     when = path.stat().st_mtime_ns + seconds * 1_000_000_000
     os.utime(path, ns=(when, when))
-
-
-def schedule_of(home: Home) -> dg.ScheduleDefinition:
-    return home.defs.resolve_schedule_def(f"{GATE}_ground_truth_changed")
 
 
 class Daemon:
@@ -133,32 +130,30 @@ def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     assert daemon.candidates() == [COPY]
 
 
-def test_what_was_judged_before_the_sensor_saw_it_is_not_judged_again(finished_home: Home) -> None:
-    daemon = Daemon(finished_home)
-    folder = finished_home.deliver("third", {"synthetic.csv": gates.honest(3)})
-    assert daemon.candidates() == ["third"]
-    (folder / "synthetic.csv").write_text(gates.honest(4).to_csv(index=False))
-    assert daemon.candidates() == ["third"]
+def change_ground_truth(home: Home, _: Path) -> None:
+    home.write_ground_truth(gates.ground_truth().iloc[1:])
+    assert home.run_ground_truth().success
 
 
-@pytest.mark.parametrize("change", ["content", "time", "file", "claims", "ground truth", "record"])
-def test_a_candidate_that_is_not_as_it_was_judged_is_run(finished_home: Home, change: str) -> None:
-    folder = finished_home.path / "incoming" / COPY
-    if change == "content":
-        (folder / "synthetic.csv").write_text(gates.honest(5).to_csv(index=False))
-    elif change == "time":
-        later(folder / "synthetic.csv", 3600)
-    elif change == "file":
-        (folder / "more.csv").write_bytes(b"")
-        os.utime(folder / "more.csv", (0, 0))
-    elif change == "claims":
-        (folder / CLAIMS).write_text("claims: {epsilon: 1}")
-        os.utime(folder / CLAIMS, (0, 0))
-    elif change == "record":
-        finished_home.record(COPY, "snapshot.json").write_text("{}")
-    else:
-        finished_home.write_ground_truth(gates.ground_truth().iloc[1:])
-        assert finished_home.run_ground_truth().success
+def write_long_ago(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    os.utime(path, (0, 0))
+
+
+# What may change after the verdicts, in the folder of one of two candidates or around it.
+CHANGES: dict[str, Callable[[Home, Path], object]] = {
+    "content": lambda _, folder: gates.honest(5).to_csv(folder / "synthetic.csv", index=False),
+    "time": lambda _, folder: later(folder / "synthetic.csv", 3600),
+    "file": lambda _, folder: write_long_ago(folder / "more.csv", b""),
+    "claims": lambda _, folder: write_long_ago(folder / CLAIMS, b"claims: {epsilon: 1}"),
+    "record": lambda home, _: home.record(COPY, "snapshot.json").write_text("{}"),
+    "ground truth": change_ground_truth,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_only_what_is_not_as_it_was_judged_is_run(finished_home: Home, change: str) -> None:
+    CHANGES[change](finished_home, finished_home.path / "incoming" / COPY)
     expected = {HONEST, COPY} if change == "ground truth" else {COPY}
     assert set(Daemon(finished_home).candidates()) == expected
 
@@ -213,11 +208,16 @@ def test_the_sensor_tells_no_value(daemon: Daemon, monkeypatch: pytest.MonkeyPat
 
 
 def scheduled(home: Home) -> list[str | None]:
-    result = schedule_of(home)(dg.build_schedule_context(instance=home.instance))
-    if isinstance(result, dg.SkipReason):
-        return []
-    assert isinstance(result, list)
-    return [request.partition_key for request in result]
+    result = ask_schedule(home)
+    return [] if isinstance(result, dg.SkipReason) else [request.partition_key for request in result]
+
+
+def ask_schedule(home: Home) -> Any:
+    return schedule_of(home)(dg.build_schedule_context(instance=home.instance))
+
+
+def schedule_of(home: Home) -> dg.ScheduleDefinition:
+    return home.defs.resolve_schedule_def(f"{GATE}_ground_truth_changed")
 
 
 @pytest.fixture
@@ -452,14 +452,15 @@ def test_partitions_are_those_that_a_synthesizer_names(small_gate: dg.Definition
     assert ours == plain and plain == ours and len({ours, plain}) == 1
 
 
-@pytest.mark.parametrize("name", UNSAFE)
-def test_unsafe_names(name: str) -> None:
-    assert not is_safe_name(name)
-
-
-@pytest.mark.parametrize("name", ["a", "2024-05", "Release_7.1", "x" * 100])
-def test_safe_names(name: str) -> None:
-    assert is_safe_name(name)
+@pytest.mark.parametrize(
+    ("name", "is_safe"),
+    [
+        *((name, False) for name in UNSAFE),
+        *((name, True) for name in ("a", "2024-05", "Release_7.1", "x" * 100)),
+    ],
+)
+def test_names_are_safe_or_not(name: str, is_safe: bool) -> None:
+    assert is_safe_name(name) == is_safe
 
 
 def test_folders_without_allowed_names_are_told_apart(tmp_path: Path) -> None:
@@ -491,16 +492,10 @@ def verdict_of(candidate: str) -> str:
     return VERDICTS[int(candidate.split("-")[1]) % len(VERDICTS)]
 
 
-def table(candidate: str, approved: dict[int, Any]) -> Any:
-    """The content of a candidate; of those that are approved it is often the same."""
-    match verdict_of(candidate):
-        case "approved":
-            seed = int(candidate.split("-")[1]) % 7
-            return approved.setdefault(seed, gates.honest(seed))
-        case "refused":
-            return gates.ground_truth()
-        case _:
-            return gates.honest().drop(columns="age")
+def table(candidate: str) -> pd.DataFrame:
+    if verdict_of(candidate) == "approved":
+        return gates.honest(int(candidate.split("-")[1]) % 7)
+    return gates.ground_truth() if verdict_of(candidate) == "refused" else gates.honest().drop(columns="age")
 
 
 def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ran]:
@@ -512,9 +507,9 @@ def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ra
 def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
     with homes.new_home() as path, opened(path, small_gate) as home:
         home.prepare()
-        names, approved = [f"candidate-{number:03}" for number in range(ARRIVED)], dict[int, Any]()
+        names = [f"candidate-{number:03}" for number in range(ARRIVED)]
         for name in names:
-            home.deliver(name, {"synthetic.csv": table(name, approved)})
+            home.deliver(name, {"synthetic.csv": table(name)})
 
         daemon = Daemon(home)
         requests = daemon.tick()

@@ -97,19 +97,6 @@ def test_without_the_table_nothing_is_released(home: Home, damage: str) -> None:
     assert gates.CANARY_AMOUNT not in gates.everything_logged(home.instance)
 
 
-@on_some_days
-def test_another_table_is_measured_anew(home: Home) -> None:
-    """Records about another table are not believed, and a release asks for the same figures."""
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    assert home.run_gate(HONEST).success
-    gates.honest().to_csv(home.path / "last_year.csv", index=False)
-    ran = home.materialize("release", HONEST)
-    assert not ran.success
-    home.materialize("identity_risk", HONEST)
-    figures = gates.read_json(home.record(HONEST, "figures.json"))
-    assert figures["decision"] == "refused"
-
-
 def standing() -> str:
     """Return the standing of the one candidate that is published."""
     gate = gates.gate(policy=LOOSE, confidential={NAME: "last_year.csv"})
@@ -120,7 +107,7 @@ def standing() -> str:
 
 @on_some_days
 def test_a_changed_table_is_noticed(home: Home) -> None:
-    """By the sensor, `status` and the schedule; judged again, what is published would be refused today."""
+    """By the release, the sensor, `status` and the schedule; what is published would be refused today."""
 
     def jobs() -> list[str | None]:
         return [request.job_name for request in home.tick().run_requests or []]
@@ -131,6 +118,7 @@ def test_a_changed_table_is_noticed(home: Home) -> None:
     assert jobs() == []  # it was judged as it lies there
 
     gates.honest().to_csv(home.path / "last_year.csv", index=False)
+    assert not home.materialize("release", HONEST).success
     assert jobs() == [f"{GATE}_ground_truth"]
     assert home.run_ground_truth().success
     assert standing() == "published, approved under another ground truth or policy, not judged today"
@@ -140,6 +128,8 @@ def test_a_changed_table_is_noticed(home: Home) -> None:
         schedule: Any = home.defs.resolve_schedule_def(f"{GATE}_ground_truth_changed")
         requests = schedule(dg.build_schedule_context(instance=instance))
         assert [request.partition_key for request in requests] == [HONEST]
+    home.materialize("identity_risk", HONEST)  # records about another table are not believed
+    assert gates.read_json(home.record(HONEST, "figures.json"))["decision"] == "refused"
     assert not home.run_gate(HONEST).success
     assert standing() == "published, refused today"
 
