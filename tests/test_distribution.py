@@ -37,7 +37,13 @@ def test_a_wheel_that_is_built_twice_has_the_same_bytes(tmp_path: Path) -> None:
     assert len(documents) > 3 and documents <= set(names)
     assert not [name for name in names if "docs/extensions" in name]
     assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
-    for field in ("Summary: ", "License-Expression: Apache-2.0", "Requires-Python: ", "Classifier: "):
+    fields = (
+        "Summary: ",
+        "License-Expression: Apache-2.0",
+        "Requires-Python: ",
+        "Classifier: Typing :: Typed",
+    )
+    for field in (*fields, "Classifier: Typing :: Typed"):
         assert f"\n{field}" in metadata, field
 
 

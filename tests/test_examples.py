@@ -32,7 +32,10 @@ def test_every_public_function_has_an_example(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("example", list(examples()), ids=lambda example: example.name)
+OF_PUBLIC_NAMES = list(examples())
+
+
+@pytest.mark.parametrize("example", OF_PUBLIC_NAMES, ids=lambda example: example.name)
 def test_examples_print_what_they_say(example: doctest.DocTest) -> None:
     example.globs = {}  # an example imports what it needs
     runner = doctest.DocTestRunner(optionflags=OPTIONS)
@@ -48,9 +51,11 @@ MODULES = [
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_in_modules_print_what_they_say(name: str) -> None:
-    """Those that readers of the code meet: they take what the module has imported."""
+    """Those that readers of the code alone meet: they take what the module has imported."""
     module = importlib.import_module(name)
     examples = [test for test in doctest.DocTestFinder().find(module) if test.examples]
     assert examples
+    public = {example.docstring for example in OF_PUBLIC_NAMES}
     for example in examples:
-        assert doctest.DocTestRunner(optionflags=OPTIONS).run(example).failed == 0, example.name
+        if example.docstring not in public:
+            assert doctest.DocTestRunner(optionflags=OPTIONS).run(example).failed == 0, example.name

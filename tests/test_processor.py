@@ -17,6 +17,10 @@ ZEN_4 = ("AuthenticAMD", 25, 17)
 @pytest.fixture
 def before_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "numpy", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, "")  # so that it is restored
     monkeypatch.delenv(VARIABLE)
 
@@ -68,9 +72,7 @@ def test_elsewhere_nothing_is_known_of_the_processor(tmp_path: Path) -> None:
     assert VARIABLE not in os.environ
 
 
-def test_an_imported_numpy_cannot_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "")
-    monkeypatch.delenv(VARIABLE)
+def test_an_imported_numpy_cannot_be_told(tmp_path: Path) -> None:
     import numpy  # noqa: F401
 
     avoid_slow_sort(describe(tmp_path, *ZEN_4))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
@@ -15,8 +14,6 @@ from support.browser import browser_tab, resize, visit
 from support.paths import ROOT
 from support.processes import run_program
 from support.sampling import only_in_ci
-
-from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -71,13 +68,6 @@ def pages(site: Path) -> list[Path]:
 def test_there_is_a_page_for_every_document(site: Path) -> None:
     documents = {path.relative_to(DOCS).with_suffix(".html") for path in DOCS.rglob("*.md")}
     assert documents <= {page.relative_to(site) for page in pages(site)}
-
-
-def test_the_glossary_has_every_column(site: Path) -> None:
-    text = (site / "reference" / "glossary.html").read_text(encoding="utf-8")
-    for frame, columns in COLUMNS.items():
-        section = text.split(f'<section id="{frame.replace("_", "-")}">')[1].split("</section>")[0]
-        assert re.findall(r"<tr[^>]*><td><p>(\w+)</p></td>", section) == list(columns)
 
 
 def test_every_link_leads_to_a_page_and_a_place_that_are_there(site: Path) -> None:

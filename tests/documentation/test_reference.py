@@ -117,57 +117,43 @@ def test_every_extra_is_named() -> None:
 def test_the_locks_are_parts_of_one_and_name_nothing_but_packages() -> None:
     version = r"^[a-z0-9][a-z0-9._-]*(\[[a-z0-9, _-]+\])?==[\w.+!]+( ; .+)? \\$"
     pinned = re.compile(rf"{version}|^    --hash=sha256:[0-9a-f]{{64}}( \\)?$")
-    of_file = {}
-    locks = ("requirements", *(f"requirements-{part}" for part in ("demo", "docs", "ui", "lowest", "newest")))
-    for name in (f"{lock}.lock" for lock in locks):
-        lines = (ROOT / name).read_text(encoding="utf-8").splitlines()
+
+    def read(name: str) -> set[str]:
+        lines = (ROOT / f"{name}.lock").read_text(encoding="utf-8").splitlines()
         assert not [line for line in lines if not pinned.match(line)]
-        of_file[name] = {line.split(" ;")[0].removesuffix(" \\") for line in lines if line[0] != " "}
-    whole, demo, docs, ui, lowest, newest = of_file.values()
-    without_extras = {re.sub(r"\[.*?\]", "", requirement) for requirement in whole}
-    assert {re.sub(r"\[.*?\]", "", requirement) for requirement in ui} <= without_extras
-    assert {re.sub(r"\[.*?\]", "", requirement) for requirement in demo} <= without_extras
-    assert docs <= without_extras and not [name for name in docs if name.startswith(("dagster", "pandas"))]
-    assert not [
-        requirement
-        for requirement in demo
-        if requirement.startswith(("pyspark", "dagster-webserver", "mypy==", "sdmetrics"))
-    ]
-    assert [requirement for requirement in ui if requirement.startswith("dagster-webserver")]
+        pins = (line.split(" ;")[0].removesuffix(" \\") for line in lines if line[0] != " ")
+        return {re.sub(r"\[.*?\]", "", pin) for pin in pins}  # without extras
+
+    whole, demo, docs, ui, lowest, newest = (
+        read(f"requirements{part}") for part in ("", "-demo", "-docs", "-ui", "-lowest", "-newest")
+    )
+    assert ui | demo | docs <= whole
+    for pins, without in (
+        (docs, ("dagster", "pandas")),
+        (demo, ("pyspark", "dagster-webserver", "mypy==", "sdmetrics")),
+    ):
+        assert not [pin for pin in pins if pin.startswith(without)]
+    assert [pin for pin in ui if pin.startswith("dagster-webserver")]
     dependencies = "\n".join(PROJECT["project"]["dependencies"])
     for name in ("numpy", "pandas", "pyarrow", "pydantic", "great-expectations"):
         [bound] = re.findall(rf"^{name}>=([0-9.]+)", dependencies, flags=re.MULTILINE)
-        assert [one for one in lowest if re.fullmatch(rf"{name}=={bound}(\.0)*", one)], name
-    assert [requirement for requirement in newest if requirement.startswith("pandas==3.")]
+        assert [pin for pin in lowest if re.fullmatch(rf"{name}=={bound}(\.0)*", pin)], name
+    assert [pin for pin in newest if pin.startswith("pandas==3.")]
 
 
 def test_the_citation_can_be_read() -> None:
     """The fields that the Citation File Format 1.2.0 demands, and what they have to agree with."""
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert citation["cff-version"] == "1.2.0"
-    assert isinstance(citation["message"], str)
-    assert isinstance(citation["title"], str)
+    project, known = PROJECT["project"], {"cff-version", "message", "title", "authors", "type", "version"}
+    assert known < set(citation) <= known | {"license", "abstract", "keywords", "references"}
+    assert (citation["cff-version"], citation["type"]) == ("1.2.0", "software")
+    assert isinstance(citation["message"], str) and isinstance(citation["title"], str)
     assert citation["authors"]
     for author in citation["authors"]:
         assert {"name"} <= set(author) or {"family-names", "given-names"} <= set(author)
-    assert citation["type"] == "software"
-    assert citation["version"] == PROJECT["project"]["version"] == dp.__version__
-    assert citation["license"] == PROJECT["project"]["license"]
-    known = {
-        "cff-version",
-        "message",
-        "title",
-        "authors",
-        "type",
-        "version",
-        "license",
-        "abstract",
-        "keywords",
-        "references",
-    }
-    assert set(citation) <= known
-    for reference in citation["references"]:
-        assert {"type", "title", "authors"} <= set(reference)
+    assert citation["version"] == project["version"] == dp.__version__
+    assert citation["license"] == project["license"]
+    assert all({"type", "title", "authors"} <= set(reference) for reference in citation["references"])
     [paper] = [reference for reference in citation["references"] if "Raab" in str(reference["authors"])]
     assert {"type": "other", "value": "arXiv:2406.16826"}.items() <= paper["identifiers"][0].items()
 
@@ -181,8 +167,3 @@ def test_the_hooks_run_what_the_first_minute_of_ci_runs() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     [line] = re.findall(r"^lint:.*\n\t(.*)$", makefile, re.MULTILINE)
     assert entries == [command.replace("$(BIN)", ".venv/bin") for command in line.split(" && ")]
-
-
-def test_types_are_told_to_who_installs_it() -> None:
-    assert (ROOT / "disclosure_pipeline" / "py.typed").is_file()
-    assert "Typing :: Typed" in PROJECT["project"]["classifiers"]

@@ -28,7 +28,7 @@ from support.first_calls import at_first_calls, broken_at_first_calls
 from support.gates import Home
 from support.paths import ROOT
 from support.sampling import on_some_days, some_of
-from support.small_batches import small_batches
+from support.small_batches import small_batches, tiny_batches
 
 import disclosure_pipeline
 from disclosure_pipeline.counting.memory.radix import Limits
@@ -42,7 +42,7 @@ from disclosure_pipeline.evidence.page import charts
 from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.runtime import worker_process
-from disclosure_pipeline.tables import coding, text_files
+from disclosure_pipeline.tables import coding
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
 
 CANARIES = (
@@ -408,13 +408,6 @@ def in_batches() -> dg.Definitions:
     return gates.load(DEFINITION | {"engine": "partitioned", "two_way": [0, 100]})
 
 
-@pytest.fixture
-def tiny_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(text_files, "_BLOCK", 1 << 10)
-    with small_batches(Limits(table=0, spill_part=50), rows=64):
-        yield
-
-
 def open_files() -> Iterator[tuple[str, bytes]]:
     for link in list(Path("/proc/self/fd").iterdir()):
         try:
@@ -425,7 +418,6 @@ def open_files() -> Iterator[tuple[str, bytes]]:
 
 
 @on_some_days
-@pytest.mark.usefixtures("tiny_batches")
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are found in /proc")
 def test_what_is_spilled_holds_no_value_while_it_is_there(
     in_batches: dg.Definitions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -454,7 +446,7 @@ def test_what_is_spilled_holds_no_value_while_it_is_there(
 
     monkeypatch.setattr(SpillFile, "add", add)
     monkeypatch.setattr(record_parts, "_find_in_part", measure_part)
-    with disk(in_batches, monkeypatch) as home:
+    with tiny_batches(spill_part=50), disk(in_batches, monkeypatch) as home:
         assert home.run_ground_truth().success
         assert home.run_gate(HONEST).success
         assert not home.run_gate(COPY).success
@@ -464,7 +456,6 @@ def test_what_is_spilled_holds_no_value_while_it_is_there(
     assert len(spilled) > 20 and unnamed > 5 and searched > unnamed
 
 
-@pytest.mark.usefixtures("tiny_batches")
 def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
     with tempfile.TemporaryFile(dir=tmp_path) as file:
         file.write(CANARIES[0].encode())
@@ -472,40 +463,56 @@ def test_the_search_of_open_files_finds_a_leak(tmp_path: Path) -> None:
         assert [name for name, content in open_files() if CANARIES[0].encode() in content]
 
 
-IN_BATCHES: tuple[Callable[..., Any], ...] = (
-    resemblance.identifier_warnings,
-    coding.code_distinct,
-    opened_files.stream_canonical,
-    opened_files.StreamedTable.take_records,
-    opened_files.StreamedTables.find_cells,
-    streams.code_batch,
-    engine.find_in_batches,
-    record_parts.RecordParts.find_cells,
-    record_parts.RecordParts.spill_batch,
-    record_parts._find_in_part,
-    record_parts._find_pairs,
-    PartCounter.find_cells,
-    PartCounter.find_parts,
-    SpillFile._decrypt,
-    SpillFile.add,
-    SpillFile.read,
-    streams.SeenValues.add,
-    streams.SeenValues.distinct,
-    streams._encode_column,
-    streams.Stream.codes,
-    streams.Stream.value_numbers,
-    streams.read_stream,
-)
-AS_CELLS: tuple[Callable[..., Any], ...] = (
-    engine.find_in_batches,
-    CellCounter.add,
-    CellCounter.count_batch,
-    CellCounter.find_cells,
-)
+# Functions that are called between batches: of a gate whose records are spilled, and of one of so few key
+# combinations that its cells are counted as the batches come.
+BETWEEN_BATCHES: dict[str, tuple[Callable[..., Any], ...]] = {
+    "spilled": (
+        resemblance.identifier_warnings,
+        coding.code_distinct,
+        opened_files.stream_canonical,
+        opened_files.StreamedTable.take_records,
+        opened_files.StreamedTables.find_cells,
+        streams.code_batch,
+        engine.find_in_batches,
+        record_parts.RecordParts.find_cells,
+        record_parts.RecordParts.spill_batch,
+        record_parts._find_in_part,
+        record_parts._find_pairs,
+        PartCounter.find_cells,
+        PartCounter.find_parts,
+        SpillFile._decrypt,
+        SpillFile.add,
+        SpillFile.read,
+        streams.SeenValues.add,
+        streams.SeenValues.distinct,
+        streams._encode_column,
+        streams.Stream.codes,
+        streams.Stream.value_numbers,
+        streams.read_stream,
+    ),
+    "counted": (
+        engine.find_in_batches,
+        CellCounter.add,
+        CellCounter.count_batch,
+        CellCounter.find_cells,
+    ),
+}
 
 
-def check_crash(function: Any, ready: Any, defs: dg.Definitions, capfd: pytest.CaptureFixture[str]) -> None:
-    with breaking(function) as mend, ready(defs) as home:
+@pytest.mark.parametrize(
+    ("records", "function"),
+    [(records, function) for records, of in BETWEEN_BATCHES.items() for function in some_of(of)],
+    ids=lambda value: getattr(value, "__qualname__", value),
+)
+def test_no_crash_between_batches_tells_a_value(
+    records: str, function: Any, ready: Any, in_batches: dg.Definitions, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Also on threads."""
+    defs, batches = in_batches, tiny_batches(spill_part=50)
+    if records == "counted":
+        defs = gates.load(DEFINITION | {"engine": "partitioned", "keys": ["sex", "town"]})
+        batches = small_batches(Limits(), rows=64)
+    with batches, breaking(function) as mend, ready(defs) as home:
         succeeded = home.run_ground_truth().success and home.run_gate(HONEST).success
         mend()
         assert not succeeded
@@ -514,29 +521,6 @@ def check_crash(function: Any, ready: Any, defs: dg.Definitions, capfd: pytest.C
         if sys.platform == "linux":
             left = [name for name, content in open_files() if name.endswith("(deleted)") and content]
             assert not [name for name in left if name.startswith(tempfile.gettempdir())]
-
-
-@pytest.mark.usefixtures("tiny_batches")
-@pytest.mark.parametrize("function", some_of(IN_BATCHES), ids=lambda function: function.__qualname__)
-def test_no_crash_between_batches_tells_a_value(
-    function: Any, ready: Any, in_batches: dg.Definitions, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Also on threads."""
-    check_crash(function, ready, in_batches, capfd)
-
-
-@pytest.fixture(scope="module")
-def as_cells() -> dg.Definitions:
-    """A gate of so few key combinations that its cells are counted as the batches come."""
-    return gates.load(DEFINITION | {"engine": "partitioned", "keys": ["sex", "town"]})
-
-
-@pytest.mark.parametrize("function", some_of(AS_CELLS), ids=lambda function: function.__qualname__)
-def test_no_crash_where_cells_are_counted_tells_a_value(
-    function: Any, ready: Any, as_cells: dg.Definitions, capfd: pytest.CaptureFixture[str]
-) -> None:
-    with small_batches(Limits(), rows=64):
-        check_crash(function, ready, as_cells, capfd)
 
 
 def test_the_search_finds_a_leak_when_the_redaction_is_off(

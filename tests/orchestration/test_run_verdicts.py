@@ -33,46 +33,48 @@ def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
 @on_some_days
 def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
     home.write_ground_truth(gates.ground_truth())
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    home.deliver(COPY, {"synthetic.csv": gates.ground_truth()})
-    home.deliver("broken", {"synthetic.csv": gates.honest().drop(columns="age")})
-    home.deliver("strange", {"synthetic.csv": gates.honest().assign(age=98)})
     known = home.run_ground_truth()
     assert known.success and verdict(home, known) is None
+    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     approved = home.run_gate(HONEST)
     assert approved.success and verdict(home, approved) == "approved"
-    message = [
-        entry.message for entry in home.instance.all_logs(approved.run_id) if not entry.is_dagster_event
-    ]
-    assert (
-        message[-1].startswith(f"Candidate '{HONEST}' is approved: ")
-        and str(home.published(HONEST)) in message[-1]
-    )
-    for candidate, outcome, words in (
-        (COPY, "refused", f"Candidate '{COPY}' is refused:\n- One table holds every record of the other, "),
-        ("broken", "refused", "Candidate 'broken' is refused: it breaks the data dictionary:\n- "),
-        ("strange", "undetermined", "Candidate 'strange' could not be judged: it shares too few values"),
+    logged = home.instance.all_logs(approved.run_id)
+    last = [entry.message for entry in logged if not entry.is_dagster_event][-1]
+    assert last.startswith(f"Candidate '{HONEST}' is approved: ") and str(home.published(HONEST)) in last
+    for candidate, table, outcome, words in (
+        (COPY, gates.ground_truth(), "refused", "is refused:\n- One table holds every record of the other, "),
+        ("broken", gates.honest().drop(columns="age"), "refused", "is refused: it breaks the data dict"),
+        ("strange", gates.honest().assign(age=98), "undetermined", "could not be judged: it shares too few"),
     ):
+        home.deliver(candidate, {"synthetic.csv": table})
         run = home.run_gate(candidate)
         assert not run.success and verdict(home, run) == outcome
-        failure: Any
-        (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
-        assert failure.user_failure_data.description.startswith(words)
-        assert failure.user_failure_data.metadata["outcome"].value == outcome
-        reasons = failure.user_failure_data.metadata["reasons"].value
-        assert reasons and all(str(reason) in failure.user_failure_data.description for reason in reasons)
+        failure = failure_of(run)
+        told = failure.user_failure_data
+        assert told.description.startswith(f"Candidate '{candidate}' {words}")
+        assert told.metadata["outcome"].value == outcome
+        reasons = told.metadata["reasons"].value
+        assert reasons and all(str(reason) in told.description for reason in reasons)
         assert failure.error.message.startswith(f"{outcome}: Candidate '{candidate}'")
-        assert "disclosure_pipeline" not in failure.error.message and failure.error.cls_name == outcome
-        assert failure.error.stack == [] and failure.error.cause is None and failure.error.context is None
-    logged = gates.everything_logged(home.instance)
-    assert not [canary for canary in CANARIES if canary in logged]
+        assert "disclosure_pipeline" not in failure.error.message
+        assert_no_stack(failure.error, outcome)
+    everything = gates.everything_logged(home.instance)
+    assert not [canary for canary in CANARIES if canary in everything]
+
+
+def failure_of(run: dg.ExecuteInProcessResult) -> Any:
+    (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
+    return failure
+
+
+def assert_no_stack(error: Any, outcome: str) -> None:
+    assert (error.cls_name, error.stack, error.cause, error.context) == (outcome, [], None, None)
 
 
 def test_a_crash_is_tagged_as_one(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.prepare({HONEST: gates.honest()})
     monkeypatch.setattr(evaluation, "judge", gates.crash)
-    run = home.run_gate(HONEST)
-    assert verdict(home, run) == "crashed"
+    assert verdict(home, home.run_gate(HONEST)) == "crashed"
 
 
 @pytest.mark.parametrize("outcome", ["refused", "undetermined", "crashed"])
@@ -80,6 +82,7 @@ def test_a_crash_is_tagged_as_one(home: Home, monkeypatch: pytest.MonkeyPatch) -
 def test_a_failure_is_recorded_in_words(outcome: str, retries: int) -> None:
     """It is not tried again, and neither its stack nor the error before it is recorded."""
     tries = []
+    sentence = f"Candidate 'a' is {outcome}:\n- repU"
 
     @dg.op(retry_policy=dg.RetryPolicy(max_retries=retries) if retries else None)
     def fail() -> None:
@@ -87,17 +90,14 @@ def test_a_failure_is_recorded_in_words(outcome: str, retries: int) -> None:
         try:
             raise ValueError("CANARY")
         except ValueError:
-            sentence = f"Candidate 'a' is {outcome}:\n- repU"
             failure = dg.Failure(sentence, {"outcome": outcome}, allow_retries=False)
         raise StepFailedError(failure)
 
     run = dg.GraphDefinition("g", node_defs=[fail]).to_job().execute_in_process(raise_on_error=False)
-    failure: Any
-    (failure,) = [event.step_failure_data for event in run.all_events if event.is_step_failure]
+    failure = failure_of(run)
     assert failure.error.message == f"{outcome}: Candidate 'a':\n- repU\n"
-    assert (failure.error.cls_name, failure.error.stack) == (outcome, [])
-    assert failure.error.cause is None and failure.error.context is None
-    assert failure.user_failure_data.description == f"Candidate 'a' is {outcome}:\n- repU"
+    assert_no_stack(failure.error, outcome)
+    assert failure.user_failure_data.description == sentence
     assert failure.user_failure_data.metadata["outcome"].value == outcome
     assert len(tries) == 1 and "CANARY" not in str(run.all_events)
 

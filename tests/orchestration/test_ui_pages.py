@@ -56,14 +56,6 @@ def test_no_policy_gives_a_name_that_would_be_cut(pages: Pages) -> None:
     assert [text.partition(":")[0] for text in pages.find_too_long("found_repU", [former])] == [former]
 
 
-def test_the_checks_follow_the_four_questions(pages: Pages) -> None:
-    shown = pages.show("/assets/survey/identity_risk?view=checks", ["found_repU", "warnings"])
-    names = sorted(pages.checks("identity_risk"), key=shown.index)
-    questions = [name.partition("_")[0] for name in names]
-    assert questions == sorted(questions, key=["copied", "found", "learned", "trusted"].index)
-    assert questions[0] == "copied" and "found_repU" in names
-
-
 def test_a_check_speaks_in_plain_words(pages: Pages) -> None:
     description = pages.checks("identity_risk")["found_repU"]
     assert "People" in description
