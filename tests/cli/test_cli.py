@@ -324,7 +324,7 @@ def test_measure_counts_people_of_a_unit(tmp_path: Path) -> None:
     command = ("measure", *paths, *(part for key in keys for part in ("--key", key)), "--target", "income")
     rows = json.loads(run_command(*command, "--unit", "household", "--format", "json").stdout)["figures"]
     figures = {(row["frame"], row["measure"]): row["value"] for row in rows}
-    result = dp.disclosure(*paths, keys, "income", unit="household")
+    result = dp.disclosure(paths[0], paths[1], keys, "income", unit="household")
     assert figures["units", "units"] == 900
     assert figures["units", "household_risk"] == pytest.approx(result.units["household_risk"].item())
     assert figures["attribute", "DiSCO_others"] == pytest.approx(result.attribute["DiSCO_others"].item())

@@ -4,6 +4,7 @@ Every field of a run's configuration is found in the schema that Dagster makes o
 is added some day is set here as well. The policy is in none of them.
 """
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from support import gates, homes
+from support import gates
 from support.event_stores import kept_connections
 from support.gates import COPY, GATE, HONEST, Home
 from support.homes import ALONE, code_location, copied, opened, refused
+from support.paths import ROOT
 from support.sampling import CI, some_of
 
 from disclosure_pipeline.release.keys import SIGNING_KEY
@@ -101,25 +103,14 @@ def configurations(job: dg.JobDefinition) -> list[dict[str, Any]]:
     return alternatives(job.run_config_schema.run_config_schema_type)
 
 
-@pytest.fixture(scope="module")
-def template(results_folder: Path) -> Iterator[Path]:
-    with homes.new_home() as path:
-        with homes.remember_results(results_folder), opened(path, code_location()) as home:
-            gates.finish(home)
-        yield path
-
-
 @pytest.fixture
-def home(template: Path) -> Iterator[Home]:
-    with (
-        copied(template) as path,
-        opened(path, code_location()) as home,
-        kept_connections(),
-        pytest.MonkeyPatch.context() as patch,
-    ):
-        (path / "elsewhere").mkdir()
-        patch.chdir(path)
-        yield home
+def home(finished: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    with copied(finished) as path:
+        shutil.copy(ROOT / "dagster_home" / "dagster.yaml", path)
+        with opened(path, code_location()) as home, kept_connections():
+            (path / "elsewhere").mkdir()
+            monkeypatch.chdir(path)
+            yield home
 
 
 def launch(

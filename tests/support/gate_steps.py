@@ -17,7 +17,6 @@ from disclosure_pipeline.candidates.reading import StagedTables, read_staged
 from disclosure_pipeline.candidates.snapshot import Snapshot
 from disclosure_pipeline.candidates.store import GateFolders, Store
 from disclosure_pipeline.counting.relational.transfer import spark_session
-from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.release.published_tables import PublishedFile, write_tables
@@ -70,7 +69,9 @@ def steps(gate: GateFolders, candidate: str, *, measured_anew: bool = True) -> d
                 judgement.clause.name: write_sentence(judgement) for judgement in evaluated.judgements
             }
             # What is recorded, and read again, names no level of few records.
-            by_step["frames"] = every_figure(evaluated.result if measured_anew else measured[0].result)
+            result = evaluated.result if measured_anew else measured[0].result
+            by_step["frames"] = {name: frame.to_csv() for name, frame in result.frames.items()}
+            by_step["frames"] |= {"warnings": str(result.warnings)}
     except dp.DisclosurePipelineError as error:
         by_step["refused"] = (type(error).__name__, str(error))
     return by_step
@@ -85,12 +86,6 @@ def _noting(measured: list[Measured]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrival, "record_measured", record)
         yield
-
-
-def every_figure(result: Disclosure) -> dict[str, str]:
-    return {name: frame.to_csv() for name, frame in result.frames.items()} | {
-        "warnings": str(result.warnings)
-    }
 
 
 def deliver(root: Path, candidate: str, *tables: pd.DataFrame | bytes, suffix: str = ".csv") -> Path:

@@ -8,16 +8,21 @@ from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.verdict import Judgement, judge_rows
 
 
-def rows_of(clause: Clause, figures: Sequence[float], owns: Sequence[float] = ()) -> list[FigureRow]:
-    """The rows of a clause with the figures of files; of all of them together it has that of the first."""
-    parts: list[Part] = list(range(1, len(figures) + 1))
-    values = dict(zip(parts, figures, strict=True))
-    if is_stacked(clause) and len(figures) > 1:
+def judge_values(
+    clause: Clause, figures: Sequence[float], files: int | None = None, owns: Sequence[float] = ()
+) -> Judgement:
+    """Judge a clause by its figures; all files together have that of the first.
+
+    `files`: of a candidate, by default as many as there are figures for.
+    """
+    values: dict[Part, float] = dict(enumerate(figures, start=1))
+    own = dict(zip(values, owns, strict=False))
+    is_stacked = clause.entry is not None and clause.entry.is_stacked and clause.over == "worst"
+    if is_stacked and len(figures) > 1:
         values[ALL_FILES] = figures[0]
     if clause.column in WAYS and figures:
         values[WITH_RELEASES] = figures[0]
-    own = dict(zip(parts, owns, strict=False))
-    return [
+    rows = [
         FigureRow(
             clause.figure,
             about,
@@ -31,17 +36,5 @@ def rows_of(clause: Clause, figures: Sequence[float], owns: Sequence[float] = ()
         for about in clause.about or (None,)
         for part, figure in values.items()
     ]
-
-
-def is_stacked(clause: Clause) -> bool:
-    return clause.entry is not None and clause.entry.is_stacked and clause.over == "worst"
-
-
-def judge_values(
-    clause: Clause, figures: Sequence[float], files: int | None = None, owns: Sequence[float] = ()
-) -> Judgement:
-    """Judge a clause by its figures; `files`: of a candidate, by default as many as there are figures for."""
-    if files is None:
-        files = max(len(figures), 1)
-    [judgement] = judge_rows([clause], rows_of(clause, figures, owns), files)
+    [judgement] = judge_rows([clause], rows, max(len(figures), 1) if files is None else files)
     return judgement

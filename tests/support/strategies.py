@@ -125,11 +125,6 @@ def pick_each_once(
     return picked
 
 
-def in_any_order(draw: DrawFn, items: Sequence[Item]) -> list[Item]:
-    """All of the items."""
-    return pick_each_once(draw, items, len(items))
-
-
 # Data frames
 
 
@@ -246,7 +241,7 @@ INDEX = st.sampled_from(["default", "reversed", "all the same", "text"])
 def frames(draw: DrawFn, records: Sequence[Record], columns: Sequence[Column]) -> pd.DataFrame:
     """A data frame of the records: columns in any order, in any fitting type, with any index."""
     drawn = {}
-    in_order = in_any_order(draw, columns)
+    in_order = pick_each_once(draw, columns, len(columns))
     values_of = [[record[column.name] for record in records] for column in in_order]
     fitting = [
         dtypes(values, column.kind, grouped=column.grouped)
