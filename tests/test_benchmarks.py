@@ -124,17 +124,6 @@ def test_what_stands_behind_the_document_stays(tmp_path: Path) -> None:
         (tmp_path / "benchmarks.md").unlink()
 
 
-def test_what_did_not_finish_is_told() -> None:
-    text = report.document(_results())
-    assert "| pandas by hand | over 300 s |" in text
-    assert " limits. All are kept but:\n" in text
-    readme = report.in_readme("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n", _results())
-    assert readme.startswith("before\n<!-- benchmarks -->\nGT and SD of 10 records")
-    assert readme.endswith("\n<!-- /benchmarks -->\nafter\n")
-    assert "old" not in readme
-    assert "pandas by hand over 300 s." in readme
-
-
 def test_a_work_that_takes_too_long_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     with measuring.worker(partial(partial, time.sleep, 60)) as worker:
         worker.answer()
@@ -176,33 +165,36 @@ def test_a_run_of_the_gate_measures_what_a_measurement_does(
     gate_run.guards_over_tables(paths, KEYS, paths)()
 
 
-def test_a_run_of_the_gate_is_shown_beside_the_measurement() -> None:
+def test_starts_are_measured() -> None:
+    """A program that only prints; what a gate's programs take is for the benchmark itself."""
+    cpu, seconds, printed = starting._run(dict(os.environ), sys.executable, "-c", "print(7)")
+    assert 0 < cpu < 60 and 0 < seconds < 60 and printed == "7\n"
+
+
+def test_gate_runs_starts_and_what_did_not_finish_are_shown() -> None:
     costs = [gate_run.GateCost(case, 10, _measured(5), _measured(30), _measured(10)) for case in KEY_SETS]
-    results = replace(_results(), gate_runs=costs, small_gate_run=_measured(1))
+    starts = [starting.Start("`check`", 1.0, "CPU s", 1.5), starting.Start("`dg launch`", 9.0, "s", 8)]
+    results = replace(_results(), gate_runs=costs, small_gate_run=_measured(1), starts=starts)
     document, summary = report.document(results), report.summary(results)
+    assert "| pandas by hand | over 300 s |" in document and " limits. All are kept but:\n" in document
     assert document.count(" | 5 | 1.00 | 30 | 1.00 | 30 | 6.00 |") == len(costs)
     assert "| 6.00 times | 5 times |\n" in document
-    # Both measurements have them: what is left of 30 is 10.
+    assert "| `check` | 1.00 CPU s | 1.5 CPU s |\n| `dg launch` | 9.00 s | 8 s |" in document
+    assert "| starting | `dg launch` | 9.00 s | 8 s |" in document
+    # Only what is not kept stands among the limits. Both measurements have them: what is left of 30 is 10.
     limits = [row[-3:] for row in report._gate_targets(costs, results.small_gate_run)]
     assert limits.count(["2.00 times", "3 times", "kept"]) == len(costs)
     assert ["1.00 s", "1.5 s", "kept"] in limits
-    assert "2.00 times" not in document
+    assert "2.00 times" not in document and "| starting | `check`" not in document
     # In the README only of the largest tables, and nothing that is only read as a gate reads.
     assert "takes 5 s and 1.00 GB, a run of the gate to the published release 30 s, pandas" in summary
     assert GATE not in summary and "uniform" not in summary
     smaller = [replace(cost, records=5) for cost in costs]
     assert "gate" not in report.summary(replace(results, gate_runs=smaller))
-
-
-def test_starts_are_measured_and_shown() -> None:
-    """A program that only prints; what a gate's programs take is for the benchmark itself."""
-    cpu, seconds, printed = starting._run(dict(os.environ), sys.executable, "-c", "print(7)")
-    assert 0 < cpu < 60 and 0 < seconds < 60 and printed == "7\n"
-    starts = [starting.Start("`check`", 1.0, "CPU s", 1.5), starting.Start("`dg launch`", 9.0, "s", 8)]
-    document = report.document(replace(_results(), starts=starts))
-    assert "| `check` | 1.00 CPU s | 1.5 CPU s |\n| `dg launch` | 9.00 s | 8 s |" in document
-    assert "| starting | `dg launch` | 9.00 s | 8 s |" in document
-    assert "| starting | `check`" not in document
+    readme = report.in_readme("before\n<!-- benchmarks -->\nold\n<!-- /benchmarks -->\nafter\n", _results())
+    assert readme.startswith("before\n<!-- benchmarks -->\nGT and SD of 10 records")
+    assert readme.endswith("\n<!-- /benchmarks -->\nafter\n") and "old" not in readme
+    assert "pandas by hand over 300 s." in readme
 
 
 @only_in_ci("launches runs", days=2)

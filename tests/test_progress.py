@@ -131,19 +131,20 @@ def _end_as_Dagster_does() -> None:  # noqa: N802
 
 
 @pytest.mark.parametrize(
-    "work", [lambda: signal.raise_signal(signal.SIGINT), _end_as_Dagster_does], ids=["raised", "swallowed"]
+    ("work", "code"),
+    [
+        (lambda: signal.raise_signal(signal.SIGINT), ExitCode.UNDETERMINED),
+        (_end_as_Dagster_does, ExitCode.UNDETERMINED),
+        (partial(sys.exit, ExitCode.CRASHED), ExitCode.CRASHED),
+    ],
+    ids=["raised", "swallowed", "a crash"],
 )
-def test_an_interrupt_is_no_refusal(work: Callable[[], None]) -> None:
-    """Nor a crash, for which Dagster takes it."""
+def test_an_interrupt_is_no_refusal(work: Callable[[], None], code: ExitCode) -> None:
+    """Nor a crash, for which Dagster takes it; which one is without an interrupt."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         ended = CliRunner().invoke(click.command(report_errors()(work)))
     finally:
         signal.signal(signal.SIGINT, before)
-    assert ended.exit_code == ExitCode.UNDETERMINED
-    assert "Interrupted." in ended.output
-
-
-def test_a_crash_without_an_interrupt_stays_one() -> None:
-    ended = CliRunner().invoke(click.command(report_errors()(partial(sys.exit, ExitCode.CRASHED))))
-    assert ended.exit_code == ExitCode.CRASHED
+    assert ended.exit_code == code
+    assert ("Interrupted." in ended.output) == (code == ExitCode.UNDETERMINED)

@@ -7,16 +7,15 @@ import shlex
 import shutil
 import sys
 import tarfile
-import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.error import HTTPError
 
 import pytest
 import yaml
 from support import gates
+from support.browser import Server
 from support.gates import GATE
 from support.paths import DOCS, ROOT
 from support.processes import PATIENCE, run_program, running_program, wait_until
@@ -131,17 +130,6 @@ def machine(tmp_path: Path) -> Machine:
     return machine
 
 
-def answer(address: str, content: bytes | None = None) -> int:
-    request = urllib.request.Request(address, content, {"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, timeout=PATIENCE) as answered:
-            return int(answered.status)
-    except HTTPError as refusal:
-        return refusal.code
-    except OSError:
-        return 0
-
-
 @only_in_ci("a daemon and a web server", days=2)
 def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> None:
     """A daemon goes from the ground truth to the release of a synthesis: nobody starts anything.
@@ -166,7 +154,7 @@ def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> No
     definition["attributes"] |= yaml.safe_load(named)
     (defs / GATE / "defs.yaml").write_text(yaml.safe_dump(definition))
     releases = machine.home / "small/releases" / GATE
-    server = f"http://127.0.0.1:{machine.port}"
+    server = Server(machine.port)
     with ExitStack() as stack:  # as systemd starts them: both at the same moment
         before = [
             machine.read(name, "ExecStartPre") for name in ("gates-daemon.service", "gates-web.service")
@@ -177,9 +165,9 @@ def test_the_commands_of_the_units_publish_show_and_keep(machine: Machine) -> No
         assert [process.wait(PATIENCE) for process in started] == [0, 0]
         assert run_program(before[0][0], env=before[0][1]).returncode == 0
     with machine.running("gates-daemon.service"), machine.running("gates-web.service"):
-        wait_until(lambda: answer(f"{server}/server_info") == 200, "the web server did not come up")
-        forged = b'{"asset_key": ["small", "release"], "partition": "forged"}'
-        assert answer(f"{server}/report_asset_materialization/", forged) >= 400
+        wait_until(server.answers, "the web server did not come up")
+        forged = {"asset_key": ["small", "release"], "partition": "forged"}
+        assert server.post("/report_asset_materialization/", forged) >= 400
         wait_until(lambda: any(releases.glob("*/statement.dsse.json")), "the daemon published nothing")
     assert SIGNING_KEY not in machine.read("gates-web.service")[1]
     [released] = releases.iterdir()

@@ -56,9 +56,7 @@ def test_events_hold_columns_and_verdicts_and_no_value(
             (dataset["name"], assertion["assertion"]): assertion
             for event in told
             for dataset in event["inputs"]
-            for assertion in dataset["inputFacets"].get("dataQualityAssertions", {"assertions": []})[
-                "assertions"
-            ]
+            for assertion in dataset["inputFacets"].get("dataQualityAssertions", {}).get("assertions", [])
         }
         evaluated = {
             ("/".join(check.asset_key.path), check.check_name): check

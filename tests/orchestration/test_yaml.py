@@ -107,9 +107,6 @@ def test_a_run_is_launched_for_a_candidate_that_no_sensor_has_seen(furnished: Pa
     [
         ("repU:\n", "repU: 99\n    repU:\n", "repU:\n", "'repU' is given twice"),
         ("at_most: 8", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
-        ("beyond: 3", "beyond: 1:30", "beyond: 1:30", "1:30 is a number in another notation"),
-        ("special_values: [-8]", "special_values: [on]", "special_values:", "on is a boolean"),
-        ("region: {type: category}", "region: {<<: {type: category}}", "region: {<<", "merge keys"),
     ],
 )
 def test_what_dagster_lets_pass_is_refused_at_load(

@@ -173,13 +173,11 @@ class Pages:
             self.tab.wait_for_timeout(300)
 
     def find_cut_names(self, names: Sequence[str]) -> list[str]:
-        texts = self.tab.evaluate(_FIND_CUT % json.dumps(list(names)))
-        return list(map(str, texts))
+        return self._find(_FIND_CUT, list(names))
 
     def find_too_long(self, shown: str, names: Sequence[str]) -> list[str]:
         """Which names would be cut where the name `shown` stands now, the widths of some in pixels."""
-        texts = self.tab.evaluate(_FIND_TOO_LONG % (json.dumps(shown), json.dumps(list(names))))
-        return list(map(str, texts))
+        return self._find(_FIND_TOO_LONG, shown, list(names))
 
     def find_lines(self, text: str) -> int:
         """Count the lines that the first element with this text takes."""
@@ -187,7 +185,10 @@ class Pages:
 
     def find_outside(self, texts: Sequence[str]) -> list[str]:
         """Which texts end outside of what can be seen of the elements around them."""
-        return list(map(str, self.tab.evaluate(_FIND_OUTSIDE % json.dumps(list(texts)))))
+        return self._find(_FIND_OUTSIDE, list(texts))
+
+    def _find(self, script: str, *given: str | list[str]) -> list[str]:
+        return list(map(str, self.tab.evaluate(script % tuple(map(json.dumps, given)))))
 
     def runs(self) -> dict[str, tuple[str, dict[str, str]]]:
         runs = self.server.ask(_RUNS)["runsOrError"]["results"]

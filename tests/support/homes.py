@@ -145,16 +145,8 @@ def _timeless(value: Any) -> Any:
 
 # What opens a file to write, and what else changes a folder, by the names of Python's audit events.
 _WRITES = os.O_WRONLY | os.O_RDWR
-_CHANGES = {
-    "os.rename",
-    "os.mkdir",
-    "os.remove",
-    "os.rmdir",
-    "os.chmod",
-    "os.link",
-    "os.symlink",
-    "os.truncate",
-    "shutil.rmtree",
+_CHANGES = {"shutil.rmtree"} | {
+    f"os.{name}" for name in ("rename", "mkdir", "remove", "rmdir", "chmod", "link", "symlink", "truncate")
 }
 
 
