@@ -50,7 +50,3 @@ def test_help_says_what_a_command_does_and_how_it_ends(name: str) -> None:
 def test_the_exit_codes_are_those_of_the_table() -> None:
     table = dict(re.findall(r"^\| (\d) \| (.+) \|$", PAGE, re.MULTILINE))
     assert table == {str(int(code)): meaning for code, meaning in MEANINGS.items()}
-
-
-def test_the_readme_leads_to_the_page() -> None:
-    assert "docs/command_line.md" in (ROOT / "README.md").read_text(encoding="utf-8")

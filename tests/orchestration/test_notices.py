@@ -16,10 +16,8 @@ from typing import Any
 
 import dagster as dg
 import pytest
-import yaml
 from pydantic import ValidationError
 from support import gates, services
-from support.paths import ROOT
 from support.services import Posted
 
 from disclosure_pipeline.orchestration import failures
@@ -111,14 +109,6 @@ def test_whom_a_gate_tells_is_no_part_of_its_policy() -> None:
     assert plain.policy_digest() == message.policy_digest()
     assert list(make_senders(plain.notify)) == []
     assert list(make_senders(message.notify)) == ["webhook", "email", "slack"]
-
-
-def test_the_documents_show_what_a_file_may_hold() -> None:
-    page = (ROOT / "docs" / "how_to" / "notify.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```yaml\n( *notify:.*?)^```", page, re.DOTALL | re.MULTILINE)
-    notify = Notify.model_validate(yaml.safe_load(shown)["notify"])
-    assert list(make_senders(notify)) == ["webhook", "email", "slack"]
-    assert notify.web_server
 
 
 def test_the_package_that_slack_needs_is_named_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:

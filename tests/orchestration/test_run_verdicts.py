@@ -1,15 +1,17 @@
 """How a run tells its verdict: by its tag, by its last event without a stack, by the list of candidates."""
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pytest
 from support import gates
 from support.gates import CANARIES, COPY, GATE, HONEST, Home, metadata_of, rows
-from support.sampling import on_some_days
+from support.homes import remember_results
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.candidates.measuring import measure_without_guards
@@ -30,24 +32,45 @@ def verdict(home: Home, run: dg.ExecuteInProcessResult) -> str | None:
     return recorded.tags.get(VERDICT)
 
 
-@on_some_days
-def test_runs_carry_their_verdict_and_end_in_words(home: Home) -> None:
-    home.write_ground_truth(gates.ground_truth())
-    known = home.run_ground_truth()
-    assert known.success and verdict(home, known) is None
-    home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-    approved = home.run_gate(HONEST)
+CANDIDATES = {
+    HONEST: gates.honest(),
+    "broken": gates.honest().drop(columns="age"),
+    COPY: gates.ground_truth(),
+    "strange": gates.honest().assign(age=98),
+}
+# In what their runs end, and the words after the candidate's name.
+ENDS = {
+    "broken": ("refused", "is refused: it breaks the data dictionary:\n- "),
+    COPY: ("refused", "is refused:\n- One table holds every record of the other, "),
+    "strange": ("undetermined", "could not be judged: it shares too few values"),
+}
+Judged = tuple[Home, dict[str, dg.ExecuteInProcessResult]]
+
+
+@pytest.fixture(scope="module")
+def judged(
+    small_gate: dg.Definitions, results_folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Judged]:
+    """A home in which the candidates were judged, one after the other, and their runs."""
+    path = tmp_path_factory.mktemp("judged")
+    with pytest.MonkeyPatch.context() as patch, gates.home_in_memory(path, small_gate, patch) as home:
+        with remember_results(results_folder):
+            home.prepare(CANDIDATES)
+            runs = {candidate: home.run_gate(candidate) for candidate in CANDIDATES}
+        yield home, runs
+
+
+def test_runs_carry_their_verdict_and_end_in_words(judged: Judged) -> None:
+    home, runs = judged
+    [known] = home.instance.get_runs(dg.RunsFilter(job_name=f"{GATE}_ground_truth"))
+    assert VERDICT not in known.tags
+    approved = runs[HONEST]
     assert approved.success and verdict(home, approved) == "approved"
     logged = home.instance.all_logs(approved.run_id)
     last = [entry.message for entry in logged if not entry.is_dagster_event][-1]
     assert last.startswith(f"Candidate '{HONEST}' is approved: ") and str(home.published(HONEST)) in last
-    for candidate, table, outcome, words in (
-        (COPY, gates.ground_truth(), "refused", "is refused:\n- One table holds every record of the other, "),
-        ("broken", gates.honest().drop(columns="age"), "refused", "is refused: it breaks the data dict"),
-        ("strange", gates.honest().assign(age=98), "undetermined", "could not be judged: it shares too few"),
-    ):
-        home.deliver(candidate, {"synthetic.csv": table})
-        run = home.run_gate(candidate)
+    for candidate, (outcome, words) in ENDS.items():
+        run = runs[candidate]
         assert not run.success and verdict(home, run) == outcome
         failure = failure_of(run)
         told = failure.user_failure_data
@@ -113,18 +136,15 @@ def test_a_tag_is_no_evidence(finished_home: Home) -> None:
     assert not home.published(COPY).exists()
 
 
-def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
-    home.prepare(
-        {HONEST: gates.honest(), COPY: gates.ground_truth(), "broken": gates.honest().drop(columns="age")}
-    )
-    before, after = metadata_of(home.run_gate(HONEST), "candidates")
+def test_the_list_of_candidates_follows_each_run(judged: Judged) -> None:
+    home, runs = judged
+    before, after = metadata_of(runs[HONEST], "candidates")
     assert before[HONEST].value.startswith("approved: For 9.3 % of the people ")
     assert after[HONEST].value == before[HONEST].value.replace("approved", "published", 1)
     (row,) = rows(after["records and dates"])
     assert (row["candidate"], row["records"]) == (HONEST, "298")
     assert datetime.strptime(row["date (UTC)"], "%Y-%m-%d")
-    home.run_gate("broken")
-    (listed,) = metadata_of(home.run_gate(COPY), "candidates")
+    (listed,) = metadata_of(runs[COPY], "candidates")
     assert list(listed)[:3] == [COPY, "broken", HONEST]  # the newest first
     assert listed[HONEST].value == after[HONEST].value
     assert listed[COPY].value == (
@@ -135,21 +155,21 @@ def test_the_list_of_candidates_follows_each_run(home: Home) -> None:
     assert list(table) == [COPY, "broken", HONEST] and table["broken"]["records"] == ""
     names = ("are approved", "are refused", "are published", "dagster/row_count")
     assert [listed[name].value for name in names] == [1, 2, 1, 3]
+    (last,) = metadata_of(runs["strange"], "candidates")
+    assert last["strange"].value == "undetermined: too little overlap"
+    assert last["are undetermined"].value == 1
     alone = dg.materialize(
         list(home.defs.resolve_asset_graph().assets_defs),
         selection=dg.AssetSelection.assets(dg.AssetKey([GATE, "candidates"])),
         instance=home.instance,
     )
     (again,) = metadata_of(alone, "candidates")
-    assert again == listed
+    assert again == last
 
 
-def test_a_candidate_that_could_not_be_compared_is_listed_until_it_is_judged(home: Home) -> None:
-    """It says of what kind the problem is; what arrives later under its name is listed by its own dossier."""
-    home.prepare({"again": gates.honest().assign(age=98)})
-    (listed,) = metadata_of(home.run_gate("again"), "candidates")
-    assert listed["again"].value == "undetermined: too little overlap"
-    assert listed["are undetermined"].value == 1
+def test_what_arrives_later_under_a_name_is_listed_by_its_own_dossier(home: Home) -> None:
+    home.prepare({"again": CANDIDATES["strange"]})
+    assert not home.run_gate("again").success
     home.deliver("again", {"synthetic.csv": gates.honest()})
     *_, listed = metadata_of(home.run_gate("again"), "candidates")
     assert listed["again"].value.startswith("published: For ")
