@@ -195,6 +195,7 @@ def test_tables_that_may_not_be_coded_alike_are_doubted(tables: Tables, shown_as
     assert (doubted.exit_code, accepted.exit_code) == (3, 0)
     assert accepted.stdout == doubted.stdout
     assert "Column 'sex': the tables share few values." in html.unescape(doubted.stdout)
+    assert shown_as == "html" or doubted.stdout.startswith("Warning: Column 'sex'")
     assert ACCEPT in doubted.stderr and ACCEPT not in accepted.stderr
 
 
@@ -329,9 +330,12 @@ def test_measure_counts_people_of_a_unit(tmp_path: Path) -> None:
     assert figures["units", "household_risk"] == pytest.approx(result.units["household_risk"].item())
     assert figures["attribute", "DiSCO_others"] == pytest.approx(result.attribute["DiSCO_others"].item())
     page = run_command(*command, "--unit", "household", "--format", "html").stdout
-    without = run_command(*command, "--format", "html").stdout
-    assert "% of their units." in page and "% of their units." not in without
-    assert "not a column of the ground truth" in run_command(*command, "--unit", "person").stderr
+    assert "% of their units." in page
+    assert "% of their units." not in run_command(*command, "--format", "html").stdout
+    without = json.loads(run_command(*command, "--format", "json").stdout)["figures"]
+    assert "units" not in {row["frame"] for row in without}
+    refused = run_command(*command, "--unit", "person")
+    assert refused.exit_code != 0 and "not a column of the ground truth" in refused.stderr
 
 
 def test_the_demo_shows_both_verdicts(demo: tuple[Path, str]) -> None:
