@@ -80,7 +80,7 @@ def test_the_tutorial_from_two_files_to_a_verified_release(installed: Path, tmp_
 
 
 def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path: Path) -> None:
-    """And both hold the demo's gate and the licence."""
+    """And both hold the marker of types, the demo's gate and the licence, and no test."""
     archive = distributions.build("sdist", tmp_path)
     with tarfile.open(archive) as content:
         content.extractall(tmp_path / "unpacked", filter="data")
@@ -88,7 +88,8 @@ def test_a_wheel_from_the_source_distribution_is_the_same(wheel: Path, tmp_path:
     again = distributions.build_from(source, "wheel", tmp_path / "again")
     files = [zipfile.ZipFile(path).namelist() for path in (wheel, again)]
     assert sorted(files[0]) == sorted(files[1])
-    assert "disclosure_pipeline/defs/survey/defs.yaml" in files[0]
+    assert {"disclosure_pipeline/py.typed", "disclosure_pipeline/defs/survey/defs.yaml"} <= set(files[0])
+    assert not [name for name in files[0] if name.startswith(("tests", "docs"))]
     assert [name for name in files[0] if name.endswith("licenses/LICENSE")]
     environment = distributions.environment(tmp_path / "environment")
     distributions.install(environment, again)
