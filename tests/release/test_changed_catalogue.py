@@ -26,57 +26,35 @@ SIGNED = Path(__file__).parents[1] / "golden" / "signed_0.1.0.zip"
 Change = Callable[[Figure], Figure | None]
 
 
-def with_bound(entry: Figure, bound: float) -> Figure:
-    return entry if entry.default is None else replace(entry, default=replace(entry.default, bound=bound))
+def with_default(times: float) -> Change:
+    def change(entry: Figure) -> Figure:
+        default = entry.default and replace(entry.default, bound=times * entry.default.bound + (times > 1))
+        return replace(entry, default=default)
 
-
-def halve_default(entry: Figure) -> Figure:
-    return entry if entry.default is None else with_bound(entry, entry.default.bound / 2)
-
-
-def double_default(entry: Figure) -> Figure:
-    return entry if entry.default is None else with_bound(entry, 2 * entry.default.bound + 1)
-
-
-def withhold(entry: Figure) -> Figure:
-    return replace(entry, place=replace(entry.place, frame="a frame that is not published"))
-
-
-def rename(entry: Figure) -> Figure:
-    return replace(entry, name=f"{entry.name}_renamed")
-
-
-def make_guard(entry: Figure) -> Figure:
-    return replace(entry, default=Default("at_most", 0.001, "A guard now"))
-
-
-def make_doubt(entry: Figure) -> Figure:
-    return replace(entry, is_doubt=True, default=None)
+    return change
 
 
 CHANGES: dict[str, Change] = {
-    "every default is halved": halve_default,
-    "every default is doubled": double_default,
-    "nothing is published": withhold,
-    "every figure is renamed": rename,
+    "every default is halved": with_default(0.5),
+    "every default is doubled": with_default(2),
+    "nothing is published": lambda entry: replace(entry, place=replace(entry.place, frame="withheld")),
+    "every figure is renamed": lambda entry: replace(entry, name=f"{entry.name}_renamed"),
     "every figure is dropped": lambda _: None,
-    "every figure is a guard": make_guard,
-    "every figure is a doubt": make_doubt,
+    "every figure is a guard": lambda entry: replace(entry, default=Default("at_most", 0.001, "A guard now")),
+    "every figure is a doubt": lambda entry: replace(entry, is_doubt=True, default=None),
     "every figure is bounded otherwise": lambda entry: replace(entry, statistics=("at_least",)),
     "every figure is a share of another": lambda entry: replace(entry, own="another"),
 }
 
 
 @contextmanager
-def changed_catalogue(change: Change, only: str | None = None) -> Iterator[None]:
-    """Change the entries (or one of them) in every table that the policy is read from.
+def changed_catalogue(change: Change) -> Iterator[None]:
+    """Change the entries in every table that the policy is read from.
 
     Each table gets its own entries back in their order, which documents and schemas follow.
     """
-    entries = {
-        name: change(entry) if only in {None, name} else entry for name, entry in catalogue.FIGURES.items()
-    }
-    changed = {entry.name: entry for entry in entries.values() if entry is not None}
+    entries = map(change, [*catalogue.FIGURES.values()])
+    changed = {entry.name: entry for entry in entries if entry is not None}
     tables: list[tuple[Any, dict[str, Any]]] = [
         (catalogue.FIGURES, changed),
         (catalogue.BOUNDABLE, {name: of for name, of in changed.items() if of.statistics}),
@@ -123,19 +101,6 @@ def test_a_release_verifies_whatever_has_changed_in_the_catalogue(
         folder, own_keys = published
         assert "Approved" in str(verify(folder, own_keys))
     assert list(before) == list(catalogue.FIGURES)
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_each_changed_figure_leaves_every_release_valid(signed: Path, change: str) -> None:
-    """One figure at a time, of those that the statements name."""
-    predicates = [read_predicate(signed / name) for name in ("conditional-model", "two-syntheses")]
-    names = {clause.figure for of in predicates for clause in (*of.clauses, *of.controls)}
-    assert {"repU", "unique_copies_beyond", "guessed_beyond", "key_overlap", "copy_repU"} <= names
-    for name in sorted(names):
-        with changed_catalogue(CHANGES[change], name):
-            for predicate in predicates:
-                files = {table.name: "" for table in predicate.synthetic} | {"dossier.html": ""}
-                assert find_contradictions(predicate, files) == [], name
 
 
 def read_predicate(folder: Path) -> Predicate:

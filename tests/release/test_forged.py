@@ -82,13 +82,14 @@ def assets(home: Home) -> list[dg.AssetKey]:
     return sorted(home.defs.resolve_asset_graph().get_all_asset_keys(), key=str)
 
 
-def over_http(served: Served, candidate: str, run_id: str) -> None:
+def over_http(served: Served, candidate: str, run_id: str, *, passed: bool = True) -> None:
+    """Report that every asset is there, as another file, and that every check passed or failed."""
+    body = {"partition": candidate, "run_id": run_id, "metadata": {"run_id": run_id, "sha256": "0" * 64}}
     for asset in assets(served.home):
-        body = {"partition": candidate, "run_id": run_id, "metadata": {"run_id": run_id}}
         assert served.server.post(f"/report_asset_materialization/{asset.to_user_string()}", body) == 200
     for check in checks(served.home):
-        message: dict[str, Any] = {"check_name": check.name, "passed": True, "severity": "ERROR"}
-        message |= {"partition": candidate, "run_id": run_id, "metadata": {"value": 0, "run_id": run_id}}
+        message: dict[str, Any] = {"check_name": check.name, "passed": passed, "severity": "ERROR"}
+        message |= body | {"metadata": {"value": 0, "run_id": run_id}}
         assert served.server.post(f"/report_asset_check/{check.asset_key.to_user_string()}", message) == 200
 
 
@@ -241,23 +242,12 @@ def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Serve
     assert gates.stated(served.home.published(LAUNCHED)).run_id == honest.run_id
 
 
-def forge_failures(served: Served, candidate: str) -> None:
-    for asset in assets(served.home):
-        body: dict[str, Any] = {"partition": candidate, "metadata": {"sha256": "0" * 64}}
-        assert served.server.post(f"/report_asset_materialization/{asset.to_user_string()}", body) == 200
-    for check in checks(served.home):
-        body = {"check_name": check.name, "passed": False, "severity": "ERROR", "partition": candidate}
-        assert served.server.post(f"/report_asset_check/{check.asset_key.to_user_string()}", body) == 200
-
-
 @on_some_days
 @pytest.mark.parametrize("candidate", UNHINDERED)
 def test_forged_failures_hold_up_no_release(served: Served, candidate: str) -> None:
-    served.home.deliver(candidate, {"synthetic.csv": gates.honest(UNHINDERED.index(candidate) + 5)})
-    if candidate == UNHINDERED[0]:
-        forge_failures(served, candidate)
-        assert ran(served.home.run_gate(candidate)).published == "now"
-    else:
-        assert served.home.decide(candidate).success
-        forge_failures(served, candidate)
-        assert ran(served.home.materialize("release", candidate)).published == "now"
+    home, is_decided = served.home, candidate == UNHINDERED[1]
+    home.deliver(candidate, {"synthetic.csv": gates.honest(UNHINDERED.index(candidate) + 5)})
+    assert not is_decided or home.decide(candidate).success
+    over_http(served, candidate, run_of(home, HONEST), passed=False)
+    release = home.materialize("release", candidate) if is_decided else home.run_gate(candidate)
+    assert ran(release).published == "now"
