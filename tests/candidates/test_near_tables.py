@@ -418,18 +418,6 @@ def test_what_broke_the_dictionary_was_not_measured(tmp_path: Path, engine: str)
     assert count_recorded_evaluations(gate.store) == len(broken) + 1
 
 
-def test_answers_about_the_dictionary_are_limited_too(tmp_path: Path) -> None:
-    """Each of them tells something of the ground truth: which levels it has, and how far its numbers go."""
-    policy = gates.definition()["policy"] | {"evaluations_per_ground_truth": 2}
-    gate, base = folders(tmp_path, policy=policy), gates.honest()
-    outcomes = []
-    for name in ("baker", "miller", "smith"):
-        gate_steps.deliver(tmp_path, name, base.assign(work=base["work"].replace("field", name)))
-        outcomes.append(steps(gate, name))
-    assert [len(outcome["arrival"][0]) for outcome in outcomes[:2]] == [1, 1]
-    assert "the limit of 2 candidates" in outcomes[2]["refused"][1]
-
-
 def with_targets(seed: int) -> pd.DataFrame:
     return gates.honest(1)[["sex", "age"]].join(gates.honest(seed)[["work", "income"]])
 

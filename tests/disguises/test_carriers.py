@@ -27,20 +27,14 @@ def with_everything_beside_the_values(folder: Path) -> list[str]:
     honest["sex"] = honest["sex"] + "  \t"
     honest.attrs["figures"] = CARRIED
     table = pa.Table.from_pandas(honest, preserve_index=False)
-    columns = [field.with_metadata({"comment": CARRIED}) for field in table.schema]
-    metadata = {**table.schema.metadata, b"figures": CARRIED.encode()}
-    pq.write_table(table.cast(pa.schema(columns, metadata=metadata)), folder / f"{CARRIED}.parquet")
-    return [CARRIED]
-
-
-def with_statistics_of_unused_values(folder: Path) -> list[str]:
-    """The dictionary of a column holds a level that no record has: its page tells it."""
-    honest = gates.honest()
-    levels = [*honest["work"].unique(), CARRIED]
-    codes = pa.array(pd.Categorical(honest["work"], categories=levels).codes)
-    work = pa.DictionaryArray.from_arrays(codes, pa.array(levels))
-    table = pa.Table.from_pandas(honest, preserve_index=False).set_column(2, "work", work)
-    pq.write_table(table, folder / "synthetic.parquet", write_statistics=True, row_group_size=50)
+    columns = [field.with_metadata({CARRIED: CARRIED}) for field in table.schema]
+    metadata = {**table.schema.metadata, b"figures": CARRIED.encode(), b"created_by": CARRIED.encode()}
+    table = table.cast(pa.schema(columns, metadata=metadata))
+    path = folder / f"{CARRIED}.parquet"
+    with pq.ParquetWriter(path, table.schema) as writer:
+        writer.write_table(table, row_group_size=50)
+        writer.add_key_value_metadata({"note": CARRIED})
+    assert pq.read_metadata(path).metadata[b"note"] == CARRIED.encode()
     return [CARRIED]
 
 
@@ -61,18 +55,6 @@ def with_statistics_of_missing_cells(folder: Path) -> list[str]:
     statistics = pq.ParquetFile(path).metadata.row_group(0).column(2).statistics
     assert {statistics.min, statistics.max} <= {text.decode() for text in wrong.values()}
     return [text.decode() for text in wrong.values()]
-
-
-def with_metadata_of_the_file(folder: Path) -> list[str]:
-    """Key-value metadata of the file and of a column, and a writer's name."""
-    table = pa.Table.from_pandas(gates.honest(), preserve_index=False)
-    fields = [field.with_metadata({CARRIED: CARRIED}) for field in table.schema]
-    table = table.cast(pa.schema(fields, {CARRIED: CARRIED, "created_by": CARRIED}))
-    with pq.ParquetWriter(folder / "synthetic.parquet", table.schema) as writer:
-        writer.write_table(table)
-        writer.add_key_value_metadata({"note": CARRIED})
-    assert pq.read_metadata(folder / "synthetic.parquet").metadata[b"note"] == CARRIED.encode()
-    return [CARRIED]
 
 
 def with_bytes_between_the_pages(folder: Path) -> list[str]:
@@ -97,9 +79,7 @@ def with_the_order_of_columns_and_quotes(folder: Path) -> list[str]:
 
 CARRIERS: dict[str, Callable[[Path], list[str]]] = {
     "everything beside the values": with_everything_beside_the_values,
-    "statistics of unused values": with_statistics_of_unused_values,
     "statistics of other records": with_statistics_of_missing_cells,
-    "metadata of the file": with_metadata_of_the_file,
     "bytes between the pages": with_bytes_between_the_pages,
     "quotes and blanks": with_the_order_of_columns_and_quotes,
 }
@@ -144,45 +124,24 @@ def test_what_a_format_carries_is_not_published(home: Home, carrier: str) -> Non
     assert columns and all(column.statistics is None for column in columns)
 
 
-def with_comment(folder: Path) -> None:
-    text = gates.honest().to_csv(index=False)
-    (folder / "synthetic.csv").write_text(f"# {CARRIED}\n{text}")
-
-
-def with_comment_after(folder: Path) -> None:
-    text = gates.honest().to_csv(index=False)
-    (folder / "synthetic.csv").write_text(f"{text}# {CARRIED}\n")
-
-
-def with_another_field(folder: Path) -> None:
-    header, first, *lines = gates.honest().to_csv(index=False).splitlines()
-    (folder / "synthetic.csv").write_text("\n".join([header, f"{first},{CARRIED}", *lines]) + "\n")
-
-
-def with_another_level(folder: Path) -> None:
-    table = gates.honest()
-    table.loc[0, "work"] = CARRIED
-    table.to_csv(folder / "synthetic.csv", index=False)
-
-
-REFUSED: dict[str, Callable[[Path], None]] = {
-    "an index": lambda folder: (
-        gates.honest().set_index(pd.Index([CARRIED] * 298)).to_parquet(folder / "synthetic.parquet")
-    ),
-    "a comment": with_comment,
-    "a comment after the records": with_comment_after,
-    "another field": with_another_field,
-    "another column": lambda folder: (
-        gates.honest().assign(note=CARRIED).to_csv(folder / "synthetic.csv", index=False)
-    ),
-    "one cell": with_another_level,
+REFUSED: dict[str, Callable[[pd.DataFrame], pd.DataFrame | str]] = {
+    "an index": lambda honest: honest.set_index(pd.Index([CARRIED] * 298)),
+    "a comment": lambda honest: f"# {CARRIED}\n{honest.to_csv(index=False)}",
+    "a comment after the records": lambda honest: f"{honest.to_csv(index=False)}# {CARRIED}\n",
+    "another field": lambda honest: f",{CARRIED}\n".join(honest.to_csv(index=False).rsplit("\n", 1)),
+    "another column": lambda honest: honest.assign(note=CARRIED),
+    "one cell": lambda honest: honest.assign(work=honest["work"].where(honest.index > 0, CARRIED)),
 }
 
 
 @pytest.mark.parametrize("carrier", some_of(REFUSED, 5))
 def test_what_is_among_the_values_is_refused(home: Home, carrier: str) -> None:
-    REFUSED[carrier](home.deliver(HONEST, {}))
-    home.prepare()
+    changed = REFUSED[carrier](gates.honest())
+    if carrier == "an index" and isinstance(changed, pd.DataFrame):
+        changed.to_parquet(home.deliver(HONEST, {}) / "synthetic.parquet")
+        home.prepare()
+    else:
+        home.prepare({HONEST: changed.encode() if isinstance(changed, str) else changed})
     ran = home.run_gate(HONEST)
     assert not ran.success
     if (contract := checks(ran).get("synthetic:contract")) is not None:
