@@ -9,12 +9,13 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import gates
+from support import gate_steps, gates
 from support.gate_steps import folders, steps, write
 from support.hospital import PEOPLE, hospital, hospital_gate, with_histories
 from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.arrival import deliver, record_ground_truth
+from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
 from disclosure_pipeline.candidates.reading import read_staged
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import StoreError
@@ -100,10 +101,9 @@ def test_tables_that_do_not_belong_together_are_refused(
     assert rule in violation.rule and "dossier" not in found
     found = steps(gate_at(tmp_path, monkeypatch, change(hospital(1))), "broken")
     [violation] = found["ground truth"].violations
-    assert (
-        violation.table == {"persons": "the ground truth", "events": "the events of the ground truth"}[table]
-    )
-    assert violation.column == "person" and rule in violation.rule
+    of = {"persons": "the ground truth", "events": "the events of the ground truth"}
+    assert (violation.table, violation.column) == (of[table], "person")
+    assert rule in violation.rule
     assert "p-1" not in str(found) and "4711" not in str(found)
 
 
@@ -220,15 +220,10 @@ def test_pairs_decide_what_is_the_same_candidate(tmp_path: Path, monkeypatch: py
     gate = gate_at(tmp_path, monkeypatch)
     (persons, events), (others, _) = hospital(2), hospital(3)
     others = others.assign(person=persons["person"])
-    for name, pair in (
-        ("once", (persons, events)),
-        ("again", (persons, events)),
-        ("other", (others, events)),
-    ):
-        arrive(tmp_path, name, pair)
+    for name, of_people in (("once", persons), ("again", persons), ("other", others)):
+        arrive(tmp_path, name, (of_people, events))
         steps(gate, name, measured_anew=False)
-    evaluated = list((gate.store.root / "evaluations").glob("*/*"))
-    assert len(evaluated) == 2
+    assert count_recorded_evaluations(gate.store) == 2
 
 
 def test_an_asset_hands_over_pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,16 +278,9 @@ def test_copied_histories_of_fresh_people_are_refused(
     gates.with_keys(tmp_path, monkeypatch)
     for name, code in (("fresh", 0), ("copied", 1)):
         assert gates.run_command("evaluate", written, gate.incoming / name).exit_code == code
-    alone = folders(
-        tmp_path,
-        hospital_gate(events=None, keys=["sex", "age"], targets=["region"]),
-        "memory",
-        "ground_truth.csv",
-    )
-    folder = tmp_path / "incoming" / "alone"
-    folder.mkdir()
-    write(folder / "persons.csv", with_histories(0.1)[0].drop(columns="person"))
-    (folder / gates.MARKER).touch()
+    definition = hospital_gate(events=None, keys=["sex", "age"], targets=["region"])
+    alone = folders(tmp_path, definition, "memory", "ground_truth.csv")
+    gate_steps.deliver(tmp_path, "alone", with_histories(0.1)[0].drop(columns="person"))
     assert decision(alone, "alone") == ("approved", set())
 
 
