@@ -200,16 +200,6 @@ def test_a_candidate_with_owners_or_weights_is_refused_unless_they_are_published
     assert population["people"].item() == pytest.approx(gt["weight"].sum())
 
 
-def test_a_candidate_that_spells_an_owner_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "gt.parquet", silc(1))
-    sd = fresh().astype({"sex": object})
-    sd.loc[0, "sex"] = "h-0000017"
-    spelt = {"sex": {"type": "category", "unknown_levels": "keep", "published": True}}
-    deliver(tmp_path, "spelt", sd)
-    found = steps(gate_at(tmp_path, columns=gate_of(NAME)["columns"] | spelt), "spelt")
-    assert "identifiers of the ground truth" in str(found["arrival"])
-
-
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

@@ -142,18 +142,9 @@ def test_a_table_with_the_same_values_is_another_one(tmp_path: Path, engine: str
     assert frame.index.tolist() == [1, 2] and frame["people_in_releases"].min() > 25
 
 
-def spoil_bytes(gate: GateFolders) -> None:
+def stored(gate: GateFolders) -> Path:
     [file] = read_snapshot("first", gate.store).files
-    gate.store.stored_path(file).write_bytes(b"sex,age,work,income\n")
-
-
-def remove_bytes(gate: GateFolders) -> None:
-    [file] = read_snapshot("first", gate.store).files
-    gate.store.stored_path(file).unlink()
-
-
-def damage_record(gate: GateFolders) -> None:
-    (gate.store.root / RELEASED / "first.json").write_text('{"published_at": "2026", "is_revoked": false}')
+    return gate.store.stored_path(file)
 
 
 def leave_unrecorded(gate: GateFolders) -> None:
@@ -161,17 +152,24 @@ def leave_unrecorded(gate: GateFolders) -> None:
     (gate.releases / "unheard-of" / "synthetic.parquet").touch()
 
 
+MISSING = "'first' are missing from the store or changed"
+DAMAGED_RECORD = '{"published_at": "2026", "is_revoked": false}'
+
+
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (spoil_bytes, "'first' are missing from the store or changed"),
-        (remove_bytes, "'first' are missing from the store or changed"),
-        (damage_record, "record of the release 'first' in the store is damaged"),
+        (lambda gate: stored(gate).write_bytes(b"sex,age,work,income\n"), MISSING),
+        (lambda gate: stored(gate).unlink(), MISSING),
+        (
+            lambda gate: (gate.store.root / RELEASED / "first.json").write_text(DAMAGED_RECORD),
+            "record of the release 'first' in the store is damaged",
+        ),
         (leave_unrecorded, "'unheard-of' is not recorded in the store"),
     ],
 )
 def test_without_a_release_nothing_is_determined(
-    tmp_path: Path, damage: Callable[[GateFolders], None], words: str
+    tmp_path: Path, damage: Callable[[GateFolders], object], words: str
 ) -> None:
     gate = folders(tmp_path)
     publish(gate, "first", gates.honest(1))
@@ -189,7 +187,7 @@ def test_a_revoked_release_counts_while_its_bytes_are_there(tmp_path: Path) -> N
     receive(gate, "candidate", gates.honest(2))
     record_released(gate.store, replace(released, is_revoked=True))
     assert counted(gate, "candidate").index.tolist() == [1, 2]
-    remove_bytes(gate)
+    stored(gate).unlink()
     gone = counted(gate, "candidate")
     assert gone.index.tolist() == [1] and gone["releases_gone"].tolist() == [1]
     assert read_recorded_releases(gate.store)[0].is_revoked

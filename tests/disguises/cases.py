@@ -111,9 +111,9 @@ def permuted(columns: Sequence[str], within: Sequence[str], seed: int = 1) -> pd
     return table
 
 
-def mosaic(columns: int, seed: int = 5) -> pd.DataFrame:
+def mosaic(columns: int, seed: int = 5, table: pd.DataFrame | None = None) -> pd.DataFrame:
     """GT in which so many columns of each record, drawn anew for each, are somebody else's."""
-    table, random = survey(), np.random.default_rng(seed)
+    table, random = survey() if table is None else table, np.random.default_rng(seed)
     drawn = np.argsort(random.random(table.shape), axis=1)[:, :columns]
     changed = {}
     for number, name in enumerate(table.columns):

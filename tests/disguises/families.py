@@ -16,8 +16,9 @@ from disclosure_pipeline.candidates.measuring import plan_gate
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.found import measure_found_together
 from disclosure_pipeline.policy.verdict import Judgement
+from disguises.cases import mosaic
 from disguises.simulated import POPULATIONS, Population
-from disguises.strengths import NEVER, read_before
+from disguises.strengths import find_strength, read_before
 from disguises.tables import judge_guards, list_refusing, measure_guards
 
 RESULT = Path(__file__).with_name("families.tsv")
@@ -118,15 +119,7 @@ def _richest(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
 
 
 def _subsets(table: pd.DataFrame) -> pd.DataFrame:
-    """Three columns of each record, drawn anew for each, are somebody else's, and numbers are moved."""
-    random = np.random.default_rng(4)
-    drawn = np.argsort(random.random(table.shape), axis=1)[:, :3]
-    altered = {}
-    for number, name in enumerate(table.columns):
-        order = random.permutation(len(table))
-        own = np.where((drawn == number).any(axis=1), order, np.arange(len(table)))
-        altered[name] = table[name].array.take(own)
-    return move(pd.DataFrame(altered), 0.01)
+    return move(mosaic(3, seed=4, table=table), 0.01)
 
 
 def _round(table: pd.DataFrame) -> pd.DataFrame:
@@ -221,21 +214,14 @@ def list_broken(name: str, percent: int) -> list[Judgement]:
     return list_refusing(judge_guards(gate, result))
 
 
-def find_strength(name: str) -> str:
-    """The smallest of `STEPS` from which on a family is refused, found by halving; `NEVER` if at none."""
-    low, high = 0, len(STEPS)
-    while low < high:
-        middle = (low + high) // 2
-        if list_broken(name, STEPS[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return f"{STEPS[low]} %" if low < len(STEPS) else NEVER
+def is_refused(name: str, percent: int) -> bool:
+    return bool(list_broken(name, percent))
 
 
 if __name__ == "__main__":
     rows = []
     before = read_before(RESULT, "disguise", "records")
     for name, family in FAMILIES.items():
-        rows.append((name, family.records, before.get((name, family.records), ""), find_strength(name)))
+        strength = find_strength(partial(is_refused, name), STEPS)
+        rows.append((name, family.records, before.get((name, family.records), ""), strength))
         pd.DataFrame(rows, columns=COLUMNS).to_csv(RESULT, sep="\t", index=False)

@@ -4,7 +4,8 @@
 the table of docs/security.md is made. `before` is as it was when near copies were bounded by distances.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -137,16 +138,16 @@ def is_caught(disguise: str, records: int, percent: int) -> bool:
     return any(judgement.outcome != "kept" for judgement in judge_guards(gate, result))
 
 
-def find_strength(disguise: str, records: int) -> str:
-    """The smallest of `STEPS` from which on a disguise is caught, found by halving; `NEVER` if at none."""
-    low, high = 0, len(STEPS)  # caught from here on, if monotone; at the latest
-    while low < high:
-        middle = (low + high) // 2
-        if is_caught(disguise, records, STEPS[middle]):
-            high = middle
-        else:
-            low = middle + 1
-    return f"{STEPS[low]} %" if low < len(STEPS) else NEVER
+def find_strength(is_caught: Callable[[int], bool], steps: Sequence[int] = STEPS) -> str:
+    """The smallest of the steps from which on a disguise is caught, found by halving; `NEVER` if at none."""
+    place = bisect_left(steps, 1, key=is_caught)
+    return f"{steps[place]} %" if place < len(steps) else NEVER
+
+
+def is_from(strength: str, is_caught: Callable[[int], bool], steps: Sequence[int] = STEPS) -> bool:
+    """Return whether a disguise is caught at a strength, and not a step below."""
+    place = [*(f"{step} %" for step in steps), NEVER].index(strength)
+    return all(is_caught(step) == (step in steps[place:]) for step in steps[max(place - 1, 0) : place + 1])
 
 
 def read_before(table: Path, *key: str) -> Mapping[tuple[Any, ...], str]:
@@ -159,7 +160,8 @@ def measure() -> Iterator[tuple[str, int, str, str]]:
     """Yield the strength from which on each disguise is caught, after the one before."""
     before = read_before(RESULT, "disguise", "records")
     for disguise, records in CELLS:
-        yield disguise, records, before.get((disguise, records), ""), find_strength(disguise, records)
+        strength = find_strength(partial(is_caught, disguise, records))
+        yield disguise, records, before.get((disguise, records), ""), strength
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ from disclosure_pipeline.policy.verdict import Judgement, decide, judge
 from disclosure_pipeline.tables.additions import MORE_DECIMALS
 from disguises import families, simulated, strengths
 from disguises.cases import DISGUISES, HONEST
-from disguises.strengths import CELLS, NEVER, STEPS, find_strength, is_caught
+from disguises.strengths import CELLS, NEVER, find_strength, is_caught, is_from
 from disguises.tables import (
     GUARDS,
     Case,
@@ -63,23 +64,6 @@ def judged(case: Case) -> tuple[Judgement, ...]:
     return judge(gate.clauses(), gates.measured(gate, ground_truth(case.gate), tables))
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A case that a gate ran over, in a home of its own."""
-
-    home: Home
-    candidate: str
-
-    def is_published(self) -> bool:
-        return self.home.published(self.candidate).is_dir()
-
-    def judgements(self) -> tuple[Judgement, ...]:
-        """The verdict of each clause in the dossier; empty where the run ended before."""
-        dossier = self.home.record(self.candidate, "dossier.json")
-        rows = gates.read_json(dossier)["clauses"] if dossier.exists() else []
-        return tuple(map(Judgement.from_row, rows))
-
-
 @pytest.fixture(scope="module")
 def recorded() -> Iterator[Callable[[Case], Home]]:
     """The gate of a case where its ground truth is recorded: the same one for all that define it alike."""
@@ -106,6 +90,9 @@ def recorded() -> Iterator[Callable[[Case], Home]]:
         yield record
 
 
+# Home and name of a candidate, and the verdict of each clause: of none where the run ended before.
+Ran = tuple[Home, str, tuple[Judgement, ...]]
+
 # A candidate of each case: its instance may know others.
 NUMBERS = count()
 
@@ -129,7 +116,9 @@ def run(
         gates.with_keys(home.path, monkeypatch)
         home.deliver(candidate, {f"synthetic_{i}.csv": table for i, table in enumerate(case.make())})
         home.run_gate(candidate)
-        return Ran(home, candidate)
+        dossier = home.record(candidate, "dossier.json")
+        rows = gates.read_json(dossier)["clauses"] if dossier.exists() else []
+        return home, candidate, tuple(map(Judgement.from_row, rows))
 
     return run_gate
 
@@ -139,9 +128,8 @@ def test_no_disguise_passes(case: Case, run: Callable[[Case], Ran]) -> None:
     """Nor is it published by a run; one that does not get as far as the clauses is judged without it."""
     judgements: tuple[Judgement, ...] = ()
     if case in RUN:
-        ran = run(case)
-        assert ran.home.nothing_published()
-        judgements = ran.judgements()
+        home, _, judgements = run(case)
+        assert home.nothing_published()
     if not judgements:
         gate = gate_of(case)
         judgements = judge_guards(gate, measure_guards(gate, ground_truth(case.gate), case.make()))
@@ -153,9 +141,8 @@ def test_no_disguise_passes(case: Case, run: Callable[[Case], Ran]) -> None:
 def test_no_honest_table_is_refused(case: Case, run: Callable[[Case], Ran]) -> None:
     """And a run publishes it; the first of them files what is judged without one."""
     if case in RUN:
-        ran = run(case)
-        assert ran.is_published()
-        judgements = ran.judgements()
+        home, candidate, judgements = run(case)
+        assert home.published(candidate).is_dir()
         if case == FIRST_RUN:
             assert outcomes(judgements) == outcomes(judged(case))
     else:
@@ -188,11 +175,8 @@ def test_every_strength_is_measured() -> None:
 @pytest.mark.parametrize(("disguise", "records"), some_of(CELLS, 8, part_in_ci=2))
 def test_a_disguise_is_caught_from_the_measured_strength_on(disguise: str, records: int) -> None:
     """There, and not a step below; if not, `python -m disguises.strengths` measures anew."""
-    strength = measured()[disguise, records]
-    steps = [*(f"{step} %" for step in STEPS), NEVER]
-    place = steps.index(strength)
-    caught = [is_caught(disguise, records, step) for step in STEPS[max(place - 1, 0) : place + 1]]
-    assert caught == [False, True][-len(caught) :], f"it is caught from {find_strength(disguise, records)} on"
+    is_there = partial(is_caught, disguise, records)
+    assert is_from(measured()[disguise, records], is_there), f"it is caught from {find_strength(is_there)} on"
 
 
 @on_some_days
@@ -201,12 +185,10 @@ def test_a_family_of_leaks_is_refused_from_the_measured_strength_on(name: str) -
     """There, and not a step below; if not, `python -m disguises.families` measures anew."""
     rows = pd.read_csv(families.RESULT, sep="\t").set_index("disguise")
     assert list(rows.index) == list(families.FAMILIES)
+    assert is_from(rows["from"][name], partial(families.is_refused, name), families.STEPS)
     steps = [*(f"{step} %" for step in families.STEPS), NEVER]
-    place = steps.index(rows["from"][name])
-    tried = families.STEPS[max(place - 1, 0) : place + 1]
-    assert [bool(families.list_broken(name, step)) for step in tried] == [False, True][-len(tried) :]
-    before = steps.index(rows["before"][name])
-    assert place <= before, "no family is noticed later than by bounds on distances"
+    now, before = (steps.index(rows[of][name]) for of in ("from", "before"))
+    assert now <= before, "no family is noticed later than by bounds on distances"
 
 
 def test_security_shows_what_was_measured() -> None:

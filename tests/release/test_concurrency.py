@@ -21,6 +21,8 @@ from support.sampling import CI, on_some_days
 
 from disclosure_pipeline.policy.rounding import round_records
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 # How often what races is raced: now and then it comes out differently.
 ROUNDS = 5 if CI else 1
 MANY = 10 if CI else 4
@@ -64,7 +66,6 @@ def whole(path: Path, *candidates: str) -> None:
 
 
 @on_some_days
-@pytest.mark.usefixtures("remembered_results")
 def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -> None:
     """If they hinder each other, at least the later one goes through."""
     candidate = named(0)
@@ -83,7 +84,6 @@ def test_two_runs_of_one_candidate(template: Path, small_gate: dg.Definitions) -
 
 
 @on_some_days
-@pytest.mark.usefixtures("remembered_results")
 def test_many_candidates(path: Path, small_gate: dg.Definitions) -> None:
     """Ten in CI. Two of them have the same content, which the store holds once."""
     candidates = [named(number) for number in range(MANY)]
@@ -119,7 +119,6 @@ def run_while_refreshed(path: Path, defs: dg.Definitions, candidate: str, step: 
 @pytest.mark.parametrize(
     "step", ["synthetic", "bins", "disclosure", "dossier", "release"] if CI else ["release"]
 )
-@pytest.mark.usefixtures("remembered_results")
 def test_nothing_is_measured_with_two_ground_truths(
     path: Path, small_gate: dg.Definitions, step: str
 ) -> None:
@@ -150,14 +149,10 @@ def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:
         queued = [queue(home, candidate) for candidate in (HONEST, HONEST, COPY, HONEST, COPY)]
         assert tick(instance) == [queued[0], queued[2]]
         assert tick(instance) == []  # two runs at a time
-        end(instance, queued[2])
-        assert tick(instance) == [queued[4]]  # the second run of the other waits, though it was there before
-        end(instance, queued[4])
-        assert tick(instance) == []
-        end(instance, queued[0])
-        assert tick(instance) == [queued[1]]
-        end(instance, queued[1])
-        assert tick(instance) == [queued[3]]
+        # The second run of the first candidate waits, though it was there before the other's.
+        for ended, begun in ((2, [4]), (4, []), (0, [1]), (1, [3])):
+            end(instance, queued[ended])
+            assert tick(instance) == [queued[number] for number in begun]
 
 
 def queue(home: Home, candidate: str) -> str:

@@ -1,5 +1,7 @@
 """A release that is taken back: signed, believed only if it is signed, and honoured by whoever verifies."""
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
@@ -9,13 +11,39 @@ from support import releases
 from support.gates import run_command
 
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
-from disclosure_pipeline.release.keys import SIGNING_KEY, keygen, load_signer, to_pem
+from disclosure_pipeline.release.keys import SIGNING_KEY, keygen, load_signer
 from disclosure_pipeline.release.predicate import Predicate
-from disclosure_pipeline.release.revoking import RevocationError, read_revocations, revoke
-from disclosure_pipeline.release.verifying import VerificationError, verify
+from disclosure_pipeline.release.revoking import Revocation, RevocationError, read_revocations, revoke
+from disclosure_pipeline.release.verifying import Approval, VerificationError, verify
 
 NOW = releases.PUBLISHED + timedelta(days=3)
 REASON = "The income of a hospital was withdrawn"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release, and the list of revocations that may concern it."""
+
+    folder: Path
+    file: Path
+    signer: CryptoSigner
+
+    @property
+    def keys(self) -> list[TrustedKey]:
+        return [releases.trust(self.signer)]
+
+    def revoke(self, reason: str = REASON, when: datetime = NOW) -> Revocation:
+        return revoke(self.folder, self.file, reason, self.keys, self.signer, when)
+
+    def verify(self) -> Approval:
+        return verify(self.folder, self.keys, revocations=self.file)
+
+    def read(self) -> tuple[Revocation, ...]:
+        return read_revocations(self.file, self.keys)
+
+    def beside(self, predicate: Predicate) -> "Published":
+        """Another release of the same tables, under the same list."""
+        return replace(self, folder=releases.publish(self.folder.with_name("beside"), self.signer, predicate))
 
 
 @pytest.fixture(scope="module")
@@ -24,119 +52,90 @@ def signer() -> CryptoSigner:
 
 
 @pytest.fixture
-def release(tmp_path: Path, signer: CryptoSigner) -> Path:
-    return releases.publish(tmp_path / "release", signer)
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "revocations"
-
-
-@pytest.fixture
-def keys(signer: CryptoSigner) -> list[TrustedKey]:
-    return [releases.trust(signer)]
+def release(tmp_path: Path, signer: CryptoSigner) -> Published:
+    folder = releases.publish(tmp_path / "release", signer)
+    return Published(folder, tmp_path / "revocations", signer)
 
 
 def other(candidate: str, published: datetime = releases.PUBLISHED) -> Predicate:
     return releases.predicate(published=published).model_copy(update={"candidate": candidate})
 
 
-def test_a_revoked_release_is_not_verified(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
-) -> None:
-    assert verify(release, keys).predicate.candidate == releases.CANDIDATE
-    revocation = revoke(release, file, REASON, keys, signer, NOW)
-    assert read_revocations(file, keys) == (revocation,)
-    assert verify(release, keys)
+def test_a_revoked_release_is_not_verified(release: Published) -> None:
+    assert verify(release.folder, release.keys).predicate.candidate == releases.CANDIDATE
+    revocation = release.revoke()
+    assert release.read() == (revocation,)
+    assert verify(release.folder, release.keys)
     with pytest.raises(VerificationError) as refused:
-        verify(release, keys, revocations=file)
+        release.verify()
     assert refused.value.problems == (
         f"it was approved on 2026-03-01 12:00 UTC, revoked on 2026-03-04 12:00 UTC because: {REASON}",
     )
-    assert str(refused.value).startswith(f"{release} is a revoked release:\n- ")
-    (release / "more.csv").write_bytes(b"")
+    assert str(refused.value).startswith(f"{release.folder} is a revoked release:\n- ")
+    (release.folder / "more.csv").write_bytes(b"")
     with pytest.raises(VerificationError) as damaged:
-        verify(release, keys, revocations=file)
-    assert str(damaged.value).startswith(f"{release} is not an approved release:\n- ")
+        release.verify()
+    assert str(damaged.value).startswith(f"{release.folder} is not an approved release:\n- ")
     assert damaged.value.problems[-1] == refused.value.problems[0]
 
 
-def test_the_number_of_revocations_is_told(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey], tmp_path: Path
-) -> None:
+def test_the_number_of_revocations_is_told(release: Published) -> None:
     """Whoever knows of a revocation sees that a list without it has lost its lines."""
-    assert "Revocations checked" not in str(verify(release, keys))
-    foreign = other("foreign").model_copy(update={"snapshot": "0" * 64})
-    revoke(releases.publish(tmp_path / "foreign", signer, foreign), file, REASON, keys, signer, NOW)
+    assert "Revocations checked" not in str(verify(release.folder, release.keys))
+    release.beside(other("foreign").model_copy(update={"snapshot": "0" * 64})).revoke()
     for number in (1, 0):
-        approval = str(verify(release, keys, revocations=file))
-        assert f"Revocations checked: {number}. None concerns it." in approval
-        file.write_bytes(b"")
+        assert f"Revocations checked: {number}. None concerns it." in str(release.verify())
+        release.file.write_bytes(b"")
 
 
-def test_a_time_without_an_offset_is_a_mistake_of_the_command(
-    release: Path, signer: CryptoSigner, tmp_path: Path
-) -> None:
+def test_a_time_without_an_offset_is_a_mistake_of_the_command(release: Published, tmp_path: Path) -> None:
     key = tmp_path / "key.pem"
-    key.write_text(releases.trust(signer).public_key)
-    result = run_command("verify", release, "--key", key, "--not-before", "2026-01-31T12:00:00")
+    key.write_text(release.keys[0].public_key)
+    result = run_command("verify", release.folder, "--key", key, "--not-before", "2026-01-31T12:00:00")
     assert result.exit_code == 2
     assert "--not-before" in result.output
     assert "is not a valid time" in result.output
 
 
-def test_the_same_tables_under_another_name_are_revoked_too(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey], tmp_path: Path
-) -> None:
-    revoke(release, file, REASON, keys, signer, NOW)
-    again = releases.publish(tmp_path / "again", signer, other("again"))
+def test_the_same_tables_under_another_name_are_revoked_too(release: Published) -> None:
+    revocation = release.revoke()
     with pytest.raises(VerificationError, match="is a revoked release"):
-        verify(again, keys, revocations=file)
-    (revocation,) = read_revocations(file, keys)
+        release.beside(other("again")).verify()
     predicate = releases.predicate()
     assert revocation.concerns(predicate.model_copy(update={"snapshot": "0" * 64}))
     assert not revocation.concerns(predicate.model_copy(update={"gate": "other"}))
     assert not revocation.concerns(predicate.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
 
 
-def test_revocations_are_added_of_damaged_tables_too(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
-) -> None:
-    first = revoke(release, file, "first", keys, signer, NOW)
-    (release / "first.csv").write_text("changed")
-    (release / "second.csv").unlink()
-    second = revoke(release, file, "second", keys, signer, NOW + timedelta(days=1))
-    assert read_revocations(file, keys) == (first, second)
+def test_revocations_are_added_of_damaged_tables_too(release: Published) -> None:
+    first = release.revoke("first")
+    (release.folder / "first.csv").write_text("changed")
+    (release.folder / "second.csv").unlink()
+    second = release.revoke("second", NOW + timedelta(days=1))
+    assert release.read() == (first, second)
 
 
-def test_what_is_no_release_is_not_revoked(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
-) -> None:
-    stranger = CryptoSigner.generate_ed25519()
-    strangers, early = [releases.trust(stranger)], releases.PUBLISHED - timedelta(seconds=1)
-    for folder, reason, believed, by, when, message in (
-        (release, REASON, strangers, stranger, NOW, "not with a given one"),
-        (release / "nothing", REASON, keys, signer, NOW, "cannot be read"),
-        (release, REASON, keys, signer, early, "correct the clock"),
-        (release, "  ", keys, signer, NOW, "reason"),
-        (release, REASON, keys, stranger, NOW, "not with a given one"),  # by a key that nobody will believe
+def test_what_is_no_release_is_not_revoked(release: Published) -> None:
+    foreign = replace(release, signer=CryptoSigner.generate_ed25519())
+    early = releases.PUBLISHED - timedelta(seconds=1)
+    for of, reason, by, when, message in (
+        (foreign, REASON, foreign, NOW, "not with a given one"),
+        (replace(release, folder=release.folder / "nothing"), REASON, release, NOW, "cannot be read"),
+        (release, REASON, release, early, "correct the clock"),
+        (release, "  ", release, NOW, "reason"),
+        (release, REASON, foreign, NOW, "not with a given one"),  # by a key that nobody will believe
     ):
         with pytest.raises(RevocationError, match=message):
-            revoke(folder, file, reason, believed, by, when)
-    assert not file.exists()
+            revoke(of.folder, of.file, reason, of.keys, by.signer, when)
+    assert not release.file.exists()
 
 
-def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
-    release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
-) -> None:
-    revoke(release, file, REASON, keys, signer, NOW)
-    pem = to_pem(signer.public_key)
-    ended = TrustedKey(
-        public_key=pem, valid_from=releases.PUBLISHED - timedelta(days=9), valid_until=NOW - timedelta(days=1)
-    )
+def test_a_revocation_outside_the_period_of_its_key_is_not_believed(release: Published) -> None:
+    release.revoke()
+    began, ended = releases.PUBLISHED - timedelta(days=9), NOW - timedelta(days=1)
+    key = TrustedKey(public_key=release.keys[0].public_key, valid_from=began, valid_until=ended)
     with pytest.raises(RevocationError, match="outside the period"):
-        read_revocations(file, [ended])
+        read_revocations(release.file, [key])
 
 
 @pytest.mark.parametrize(
@@ -152,24 +151,22 @@ def test_a_revocation_outside_the_period_of_its_key_is_not_believed(
     ],
 )
 def test_a_damaged_file_stops_the_verification(
-    damage: object, message: str, release: Path, signer: CryptoSigner, file: Path, keys: list[TrustedKey]
+    damage: Callable[[bytes], bytes], message: str, release: Published
 ) -> None:
     """A revocation that is passed over would not be missed."""
-    revoke(release, file, REASON, keys, signer, NOW)
-    assert callable(damage)
-    file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(RevocationError, match=message):
-        verify(release, keys, revocations=file)
-    before = file.read_bytes()
-    with pytest.raises(RevocationError, match=message):
-        revoke(release, file, REASON, keys, signer, NOW)
-    assert file.read_bytes() == before
+    release.revoke()
+    damaged = damage(release.file.read_bytes())
+    release.file.write_bytes(damaged)
+    for use in (release.verify, release.revoke):
+        with pytest.raises(RevocationError, match=message):
+            use()
+    assert release.file.read_bytes() == damaged
 
 
-def test_a_file_without_revocations_stops_the_verification(release: Path, keys: list[TrustedKey]) -> None:
+def test_a_file_without_revocations_stops_the_verification(release: Published) -> None:
     for name, message in (("nothing", "cannot be read"), ("statement.dsse.json", "of type")):
         with pytest.raises(RevocationError, match=message):
-            verify(release, keys, revocations=release / name)
+            replace(release, file=release.folder / name).verify()
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

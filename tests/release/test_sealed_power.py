@@ -91,14 +91,8 @@ def test_page_statement_and_verify_say_it(approved: Home, measurements: list[flo
         assert "% of the people who are copied" in text
     assert "random halves of 147 records" in page
     assert "random halves of 140 records" in public and "147 records" not in public
-    assert power is not None
     assert str(power) == MEASURED.summarize()
-    assert power.model_dump() == {
-        "records": 140,
-        "share": 3.0,
-        "noticed": {"refused": 19, "tries": 20},
-        "honest": {"refused": 0, "tries": 40},
-    }
+    assert power == state(3, (19, 20), (0, 40))
 
 
 @pytest.mark.parametrize(
@@ -118,9 +112,7 @@ def test_a_release_measures_again_what_is_not_sealed(
     power, published = release(approved), approved.published(HONEST)
     assert measurements == [1, 1]
     assert str(power) == ANEW.summarize()
-    assert power is not None and power.model_dump() == {
-        "records": 140, "share": None, "noticed": None, "honest": None
-    }  # fmt: skip
+    assert power == StatedPower(records=140, share=None, noticed=None, honest=None)
     told = gates.run_command("verify", published, "--key", approved.path / "keys" / "public-key.pem")
     assert "not measured well enough to say" in told.output and "of 2 times" not in told.output
     assert "% of the people who are copied" not in (published / "dossier.html").read_text()
@@ -185,9 +177,10 @@ def test_a_statement_without_it_is_as_it_was_before() -> None:
         read_statement(spelled_out)
 
 
-def state(share: float | None, noticed: tuple[int, int], honest: tuple[int, int]) -> StatedPower:
-    found = [StatedRefusals(refused=refused, tries=tries) for refused, tries in (noticed, honest)]
-    return StatedPower(records=140, share=share, noticed=found[0], honest=found[1])
+def state(share: float | None, *found: tuple[int, int]) -> StatedPower:
+    """A power by the refusals and tries of copies, and of honest tables."""
+    noticed, honest = (StatedRefusals(refused=refused, tries=tries) for refused, tries in found)
+    return StatedPower(records=140, share=share, noticed=noticed, honest=honest)
 
 
 def test_a_statement_says_both_figures() -> None:
@@ -199,12 +192,9 @@ def test_a_statement_says_both_figures() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "noticed", "honest"), [(3, (1, 1), (0, 2)), (None, (0, 1), (0, 2)), (5, (19, 19), (0, 19))]
+    "told", [state(3, (1, 1), (0, 2)), state(None, (0, 1), (0, 2)), state(5, (19, 19), (0, 19))]
 )
-def test_few_tries_of_an_earlier_statement_are_shown_as_unknown(
-    share: float | None, noticed: tuple[int, int], honest: tuple[int, int]
-) -> None:
-    told = state(share, noticed, honest)
+def test_few_tries_of_an_earlier_statement_are_shown_as_unknown(told: StatedPower) -> None:
     stated = releases.predicate().model_copy(update={"power": told})
     assert build_statement(releases.hashes(), stated)
     assert "not measured well enough to say" in str(told) and " of " not in str(told)

@@ -22,12 +22,7 @@ from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.orchestration.failures import _build_notice
 from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.release.releasing import remove_abandoned
-from disclosure_pipeline.release.standing import (
-    Standing,
-    describe_standing,
-    list_standings,
-    record_releases,
-)
+from disclosure_pipeline.release.standing import Standing, list_standings, record_releases
 from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
@@ -73,18 +68,16 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     assert "Not asked" not in str(arguments)
 
 
+ANOTHER = "published, approved under another ground truth or policy, not judged today"
+
+
 @pytest.mark.parametrize(
     ("decision", "published", "current", "words"),
     [
         ("approved", True, True, "published"),
         ("refused", True, True, "published, refused today"),
         ("undetermined", True, True, "published, could not be determined today"),
-        (
-            "approved",
-            True,
-            False,
-            "published, approved under another ground truth or policy, not judged today",
-        ),
+        ("approved", True, False, ANOTHER),
         (None, True, False, "published, not judged"),
         ("refused", False, True, "refused"),
         ("approved", False, True, "approved"),
@@ -92,7 +85,6 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     ],
 )
 def test_a_standing_in_words(decision: str | None, published: bool, current: bool, words: str) -> None:
-    assert describe_standing(decision, is_published=published, is_current=current) == words
     assert str(Standing("x", decision, published, current)) == words
 
 
@@ -100,7 +92,7 @@ def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home
     """By its check, by a notice, and by `status`; the release itself stays as it was."""
     home = finished_home
     file = gates.write_definition(home.path, gates.definition()) / "defs.yaml"
-    before = {path.name: path.read_bytes() for path in home.published(HONEST).iterdir()}
+    before = gates.contents(home.published(HONEST))
     assert status(file) == {HONEST: "published", COPY: "refused"}
     home.write_ground_truth(gates.honest())  # what was published turns out to be a copy
     assert home.run_ground_truth().success
@@ -118,7 +110,7 @@ def test_a_published_candidate_that_would_be_refused_today_is_told(finished_home
     keys = [check.asset_check_key for check in run.get_asset_check_evaluations()]
     notice = _build_notice(gate, keys, Context())  # type: ignore[arg-type]
     assert notice.subject == f"small, candidate {HONEST}: published, refused today"
-    assert {path.name: path.read_bytes() for path in home.published(HONEST).iterdir()} == before
+    assert gates.contents(home.published(HONEST)) == before
 
 
 def status(file: Path) -> dict[str, str]:
