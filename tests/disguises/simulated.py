@@ -150,16 +150,11 @@ POPULATIONS: Mapping[str, Population] = {
 }
 
 
-def _fresh(people: Population, ground_truth: pd.DataFrame, seed: int) -> pd.DataFrame:
-    return people.draw(len(ground_truth), 1_000_000 + seed)
-
-
-def _fewer(people: Population, ground_truth: pd.DataFrame, seed: int) -> pd.DataFrame:
-    return people.draw(len(ground_truth) // 3, 2_000_000 + seed)
-
-
-def _more(people: Population, ground_truth: pd.DataFrame, seed: int) -> pd.DataFrame:
-    return people.draw(3 * len(ground_truth), 3_000_000 + seed)
+def _others(seeds_from: int, times: int = 1, part: int = 1) -> Make:
+    """Draw people anew, so many times as many as the ground truth has, or a part of them."""
+    return lambda people, ground_truth, seed: people.draw(
+        times * len(ground_truth) // part, seeds_from + seed
+    )
 
 
 def _apart(people: Population, ground_truth: pd.DataFrame, seed: int) -> pd.DataFrame:
@@ -208,9 +203,9 @@ def _copula(people: Population, ground_truth: pd.DataFrame, seed: int) -> pd.Dat
 
 
 MAKERS: Mapping[str, Make] = {
-    "fresh people": _fresh,
-    "a third as many fresh people": _fewer,
-    "three times as many fresh people": _more,
+    "fresh people": _others(1_000_000),
+    "a third as many fresh people": _others(2_000_000, part=3),
+    "three times as many fresh people": _others(3_000_000, times=3),
     "columns drawn apart": _apart,
     "each column by the one before": _chained,
     "a Gaussian copula": _copula,
