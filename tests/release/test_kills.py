@@ -40,6 +40,8 @@ from support.sampling import CI, SEED, on_some_days, only_in_ci
 from disclosure_pipeline.candidates.store import Store
 from disclosure_pipeline.release.pruning import prune
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 # The work is cut into so many tests, so that processors share it.
 PARTS = 2 if CI else 1
 RANDOM_MOMENTS = 20
@@ -171,7 +173,6 @@ def the_publication(moments: Sequence[Moment]) -> int:
 
 
 @on_some_days
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
     """At one boundary of its steps after the other: what each kill leaves is no trap for the next run."""
     moments = undisturbed.moments[HONEST]
@@ -184,7 +185,6 @@ def test_killed_again_and_again(undisturbed: Undisturbed) -> None:
 
 @only_in_ci("a run after each kill")
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) -> None:
     """Before it publishes: all moments that follow are another test's."""
     moments = undisturbed.moments[HONEST]
@@ -195,7 +195,6 @@ def test_killed_at_a_boundary_of_its_steps(undisturbed: Undisturbed, part: int) 
 
 @on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     """Around the moment that counts; in CI, also before half the changes of files and half the events."""
     moments = undisturbed.moments[HONEST]
@@ -207,7 +206,6 @@ def test_killed_while_it_publishes(undisturbed: Undisturbed, part: int) -> None:
 
 @on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None:
     """Before a file is given its name; in CI, before half of all files and in between."""
     moments = undisturbed.moments[HONEST]
@@ -223,7 +221,6 @@ def test_killed_before_it_publishes(undisturbed: Undisturbed, part: int) -> None
 
 @on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
     last = len(undisturbed.moments[COPY])
     chosen = undisturbed.that_differ(COPY, range(1 + SEED % 12, last, 12) if CI else [last - 5])
@@ -232,7 +229,6 @@ def test_killed_while_it_refuses(undisturbed: Undisturbed, part: int) -> None:
 
 @only_in_ci("a run after each of many kills")
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) -> None:
     """From outside, at times and not at events: in the middle of whatever it does."""
     drawn = random.Random(SEED)
@@ -282,7 +278,6 @@ def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
 
 
 @on_some_days
-@pytest.mark.usefixtures("remembered_results")
 def test_killed_while_it_looks_at_what_was_refused(undisturbed: Undisturbed) -> None:
     """No part of a refused table is ever where releases are taken from, not even for a moment."""
     defs = undisturbed.defs

@@ -18,6 +18,8 @@ from disclosure_pipeline.release import releasing
 from disclosure_pipeline.release.keys import SIGNING_KEY, KeyFiles, keygen
 from disclosure_pipeline.release.releasing import stage_snapshot
 
+pytestmark = pytest.mark.usefixtures("remembered_results")
+
 STEPS = ("synthetic", "bins", "identity_risk", "dossier", "release")
 LAX = {"repU": 100, "DiSCO": 100}
 STRICT = {"repU": 0.01, "DiSCO": 0.01}
@@ -81,7 +83,6 @@ SWAPS: dict[str, Callable[[Home, pytest.MonkeyPatch], object]] = {
 }
 
 
-@pytest.mark.usefixtures("remembered_results")
 def test_nothing_swapped_is_published(ready: Home) -> None:
     """The base of all that follows."""
     assert in_steps(ready, HONEST).success
@@ -89,7 +90,6 @@ def test_nothing_swapped_is_published(ready: Home) -> None:
 
 
 @pytest.mark.parametrize(("swap", "after"), some_of(product(SWAPS, STEPS[:-1])))
-@pytest.mark.usefixtures("remembered_results")
 def test_nothing_is_published_after_a_swap(
     ready: Home, monkeypatch: pytest.MonkeyPatch, swap: str, after: str
 ) -> None:
@@ -102,7 +102,6 @@ def test_nothing_is_published_after_a_swap(
 @pytest.mark.parametrize(
     ("candidate", "first_lax", "after"), some_of(product([HONEST, COPY], [True, False], STEPS[:-1]))
 )
-@pytest.mark.usefixtures("remembered_results")
 def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
     ready: Home,
     lax: dg.Definitions,
@@ -122,7 +121,6 @@ def test_what_a_policy_refuses_is_not_published_where_it_was_swapped(
 
 
 @on_some_days
-@pytest.mark.usefixtures("remembered_results")
 def test_what_is_measured_is_what_is_published_whatever_becomes_of_the_store(
     finished_home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
