@@ -148,24 +148,6 @@ def test_not_a_number_is_missing(values: ExtensionArray) -> None:
         assert identity["repU"] == reference.percent(1, 3)
 
 
-@examples(8, 25)
-@given(cases(with_exclusions=False, most_syntheses=1))
-def test_ways_to_name_synthesis_and_targets(case: Case) -> None:
-    """One frame is a list of one, one name a list of one, and no targets are all columns but the keys."""
-    gt, [sd] = case.ground_truth_frame, case.synthetic_frames
-    options: dict[str, Any]
-    options = {"groups": case.groups, "special_values": case.special_values, "edges": case.edges}
-    everything = [name for name in gt.columns if name not in case.keys]
-    in_full = dp.disclosure(gt, [sd], keys=case.keys, targets=everything, **options)
-    in_short = dp.disclosure(gt, sd, keys=case.keys, **options)
-    pd.testing.assert_frame_equal(in_short.identity, in_full.identity, check_exact=True)
-    pd.testing.assert_frame_equal(in_short.attribute, in_full.attribute, check_exact=True)
-    options = {"edges": case.edges} if isinstance(case.edges, str) else {}
-    listed = dp.disclosure(gt, (sd,), keys=case.keys, targets=[everything[0]], **options)
-    named = dp.disclosure(gt, sd, keys=case.keys, targets=everything[0], **options)
-    pd.testing.assert_frame_equal(named.cap, listed.cap, check_exact=True)
-
-
 @examples(20)
 @given(cases())
 def test_replicated_uniques_equal_the_reference(case: Case) -> None:
@@ -192,24 +174,6 @@ def test_replicated_uniques_equal_the_reference(case: Case) -> None:
             assert row[f"pct_{which}"] == reference.percent(sum(is_unique), len(synthetic))
         pd.testing.assert_frame_equal(uniques.remove()[i], sd[~uniques.replicated[i]])
         pd.testing.assert_frame_equal(uniques.remove("in_original")[i], sd[~uniques.in_original[i]])
-
-
-@pytest.mark.parametrize(
-    "exclusions",
-    [
-        dp.Exclusions(target_levels={"job": ["PILOT"]}),
-        dp.Exclusions(pairs=[dp.Pair(key="age", key_level="18", target="job", target_level="PILOT")]),
-    ],
-    ids=["target_levels", "pairs"],
-)
-def test_a_target_level_to_exclude_has_to_occur(exclusions: dp.Exclusions) -> None:
-    """A level that is nowhere is a mistake, and nothing is computed. One SD that has it is enough."""
-    gt = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
-    with pytest.raises(dp.InputError):
-        dp.disclosure(gt, gt, keys=["age"], targets=["job"], exclude=exclusions)
-    sd = pd.DataFrame({"age": [18, 19], "job": ["COOK", "PILOT"]})
-    result = dp.disclosure(gt, [gt, sd], keys=["age"], targets=["job"], exclude=exclusions)
-    assert result.attribute["DiSCO"].tolist() == [100.0, 50.0]
 
 
 # The reference itself, held to figures that can be worked out by hand

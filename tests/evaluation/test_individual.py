@@ -13,7 +13,6 @@ from support.strategies import Case, cases
 
 import disclosure_pipeline as dp
 
-KEYS_2011 = ["sex", "age", "region", "placesize"]
 DISCLOSED = ("DiSCO", "DiSDiO", "repU")
 
 
@@ -61,18 +60,6 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
         assert weap.index.equals(case.synthetic_frames[synthesis - 1].index)
         assert 100 * weap.mean() == pytest.approx(cap["CAPs"], rel=1e-13)
         assert 100 * int((weap == 1).sum()) / len(weap) == attribute["Dsyn"]
-
-
-def test_any_index_stays() -> None:
-    gt = frame([(("x", ""), "a"), (("y", ""), "b"), (("x", ""), "b")])
-    gt.index = pd.Index(["one", "two", "two"], name="who")
-    attribution = dp.individual_attribution(gt, gt.iloc[:2], KEYS, "t")
-    result = attribution.records["t", 1]
-    assert result.index.equals(gt.index)
-    assert result.index.name == "who"
-    assert result["CAP"].tolist() == [1, 1, 0]
-    assert attribution.weap.index.tolist() == [(1, "one"), (1, "two")]
-    assert attribution.weap.index.names == ["synthesis", "who"]
 
 
 def test_several_targets_are_those_of_each() -> None:

@@ -157,29 +157,6 @@ def test_forms_of_the_same_values(change: Callable[[pd.DataFrame], pd.DataFrame]
             pd.testing.assert_frame_equal(table, was)
 
 
-def test_missing_is_one_level() -> None:
-    """However it is written, also side by side in one column."""
-    missing: list[Any] = [None, np.nan, pd.NA, pd.NaT]
-    gt = pd.DataFrame({"k": [1, 1, 1, 1], "t": pd.Series(missing, dtype=object)})
-    sd = pd.DataFrame({"k": pd.Series([1, 1], dtype=object), "t": pd.Series(["a", None], dtype=object)})
-    attribute = dp.disclosure(gt, sd, ["k"], "t").attribute.iloc[0]
-    assert (attribute["Dorig"], attribute["Dsyn"]) == (100, 0)
-    keys = pd.DataFrame({"k": pd.Series([*missing, "a"], dtype=object), "t": [1, 1, 1, 1, 2]})
-    assert dp.disclosure(keys, keys, ["k"], "t").identity["UiO"][1] == 20
-
-
-def test_columns_of_nothing_but_missing_values() -> None:
-    gt, sd = pair_of_tables()
-    for empty in (None, np.nan, pd.NA, pd.NaT):
-        for dtype in (object, "category"):
-            nothing = pd.Series([empty] * len(gt), dtype=dtype)
-            result = dp.disclosure(gt.assign(work=nothing), sd, ["sex"], ["work"])
-            everything = result.attribute.iloc[0]
-            assert everything["Dorig"] == 100
-            both = dp.disclosure(gt.assign(work=nothing), sd.assign(work=None), ["work"], "abroad")
-            assert both.identity["UiO"][1] == 0
-
-
 @pytest.mark.parametrize("dtype", ["uint64", "UInt64", object])
 def test_integers_beyond_64_bits(dtype: Any) -> None:
     gt = pd.DataFrame({"k": pd.Series([2**64 - 1, 2**63, 1], dtype=dtype), "t": [1, 2, 3]})
@@ -240,15 +217,6 @@ def test_names_of_columns_do_not_matter(names: list[Any]) -> None:
             position = dict(zip(plain, names, strict=True))
             assert renamed[column].to_list() == [position[name] for name in getattr(wanted, check)[column]]
     assert str(actual) and actual._repr_html_()
-
-
-def test_other_columns_do_not_matter() -> None:
-    """Also those that could not be measured, or are there twice in meaning."""
-    gt, sd = pair_of_tables()
-    odd = gt.assign(
-        note=pd.Series([[1]] * len(gt), dtype=object), mixed=pd.Series(["a", 1] * 30, dtype=object)
-    )
-    np.testing.assert_equal(all_figures(odd, sd.assign(only_here=1)), all_figures(gt, sd))
 
 
 # Size

@@ -24,15 +24,6 @@ def test_one_synthesis_has_no_stack() -> None:
     assert dp.disclosure(gt, [gt], ["place"]).stacked is None
 
 
-def test_halves_that_say_little_say_all_together() -> None:
-    gt = survey(*[("north", "flu")] * 3, *[("south", "cold")] * 3)
-    result = dp.disclosure(gt, [gt[:3], gt[3:]], ["place"], "illness")
-    assert result.attribute["DiSCO"].tolist() == [50, 50]
-    assert result.stacked is not None
-    assert result.stacked.attribute["DiSCO"].tolist() == [100]
-    assert result.stacked.N_s == (6,)
-
-
 def as_objects(frame: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({name: widen_column(frame[name]).astype(object) for name in frame})
 
