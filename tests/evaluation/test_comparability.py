@@ -9,12 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
-from support.surveys import panel
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.errors import ComparabilityWarning, CopiesWarning
+from disclosure_pipeline.errors import ComparabilityWarning
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED
 from disclosure_pipeline.policy.bounds import Policy
 
@@ -279,19 +278,11 @@ def test_files_that_went_through_pandas(engine: str, tmp_path: Path) -> None:
 
 KEYS, TARGETS = ["sex"], ["education", "income"]
 PEOPLE = population(2_000)
-SAYS_COPIED = r"9\d % of the people are in the synthetic table; in a fresh table [01]\.\d % would be"
 SAYS_ALIKE = "tells no one apart"
 
 
 def doubts(gt: Any, sd: Any, keys: list[str], **options: Any) -> tuple[str, ...]:
     return measured(gt, sd, keys, **options).comparability_doubts
-
-
-def test_copies_are_noticed_under_coarse_keys() -> None:
-    with pytest.warns(CopiesWarning, match=SAYS_COPIED):
-        result = dp.disclosure(PEOPLE, PEOPLE, KEYS, TARGETS)
-    assert result.identity["repU"].item() < 1
-    assert len(result.copies.findings) == 1 and not result.comparability_doubts
 
 
 @pytest.mark.parametrize("share", [0.1, 1])
@@ -304,35 +295,6 @@ def test_a_table_that_tells_no_one_apart() -> None:
     two = PEOPLE[["sex", "worked_abroad"]]
     with pytest.warns(ComparabilityWarning, match=SAYS_ALIKE):
         dp.disclosure(two, population(2_000, 7)[list(two)], ["sex"])
-
-
-def test_each_synthetic_table_is_named() -> None:
-    with pytest.warns(CopiesWarning, match="in synthetic table 2;"):
-        result = dp.disclosure(PEOPLE, [population(2_000, 7), PEOPLE], KEYS, TARGETS)
-    assert [finding.table for finding in result.copies.findings] == ["synthetic table 2"]
-
-
-@pytest.mark.parametrize(("engine", "looked_at"), [("memory", True), ("partitioned", False)])
-def test_files_are_not_read_once_more_for_it(engine: str, looked_at: bool, tmp_path: Path) -> None:
-    gt, sd = tmp_path / "gt.parquet", tmp_path / "sd.parquet"
-    for path in (gt, sd):
-        PEOPLE.to_parquet(path)
-    copies = measured(gt, sd, KEYS, engine=engine).copies
-    expected = measured(PEOPLE, PEOPLE, KEYS).copies
-    assert copies.findings == (expected.findings if looked_at else ())
-    assert bool(copies.not_examined) != looked_at
-
-
-def test_people_with_several_records_are_found_by_units() -> None:
-    """By records nobody of a register whose records stand twice is alone."""
-    once = panel(1).iloc[::3]
-    gt = pd.concat([once, once], ignore_index=True)
-    sd = gt.drop(columns="person")
-    keys = ["c0", "c1"]
-    [alike] = doubts(sd, sd, keys)
-    assert SAYS_ALIKE in alike
-    copied = measured(gt, sd, keys, unit="person")
-    assert not copied.comparability_doubts and "people were copied" in copied.copies.sentences[0]
 
 
 def test_a_table_whose_people_are_alike_shows_no_copies() -> None:

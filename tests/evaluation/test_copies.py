@@ -1,6 +1,5 @@
 """Copies, whole and in part: against the reference, the check values, and disguises that equality misses."""
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from itertools import product
@@ -117,15 +116,6 @@ def test_the_gate_has_the_same_figures(
     pd.testing.assert_frame_equal(
         partial(copies).sort_index(), of_sets[list(copies.columns)].sort_index(), check_exact=True
     )
-
-
-def test_columns_drawn_apart_are_expected() -> None:
-    """Each value stands with another person's: 28.35 percent would be found of columns drawn apart."""
-    gt = pd.DataFrame({"a": [1, 2, 3], "b": list("xyz")})
-    copies = whole(dp.copies(gt, pd.DataFrame({"a": [1, 1, 2], "b": list("xzy")}))).loc[1]
-    assert copies["people_copied_expected"] == pytest.approx(100 * (1 - math.exp(-3 / 9)))
-    assert copies["unique_copies_apart"] == pytest.approx(100 / 3)
-    assert copies["unique_copies_beyond"] == pytest.approx(100 / 3)
 
 
 def test_events_are_compared_as_the_gate_compares_them() -> None:
