@@ -213,21 +213,6 @@ def flat(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.set_axis([f"{name} at {c}" for name, c in frame.columns.to_flat_index()], axis=1)
 
 
-def test_a_band_of_nothing_is_the_exact_value() -> None:
-    gt, sd = incomes(300, 1)
-    gt, sd = (table.assign(amount=table["amount"] // 100) for table in (gt, sd))
-    gt.loc[::7, "amount"], sd.loc[::5, "amount"] = None, None
-    result = dp.disclosure(
-        gt, sd, ["key"], "amount", within={"amount": 0}, certainty=(0.25, 1), special_values={"amount": [11]}
-    )
-    bands, exact = result.bands.iloc[0], result.attribute.iloc[0]
-    assert bands["DiS_within"] == exact["DiS"] and bands["DiSCO_within"] == exact["DiSCO"]
-    for name in ("DiSCO_within_others", "DiSCO_within_beyond", "DiSCO_within_beyond_se"):
-        assert bands[name] == pytest.approx(exact[name.replace("_within", "")], abs=1e-6)
-    of_bands = result.band_certainty[["DiS_within", "DiSCO_within", "precision"]]
-    assert_same_frame(of_bands.set_axis(["DiS", "DiSCO", "precision"], axis=1), result.certainty)
-
-
 @pytest.mark.parametrize("within", [0.02, {"amount": 30}])
 def test_neither_order_nor_currency_nor_sign_matters(within: Any) -> None:
     gt, sd = incomes(250, 3, copied=0.3)

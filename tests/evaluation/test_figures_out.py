@@ -32,18 +32,6 @@ def result(request: pytest.FixtureRequest) -> dp.Disclosure:
     return dp.disclosure(people(0), [people(seed + 1) for seed in range(request.param)], ["a", "b"], ["c"])
 
 
-def test_a_figure_is_that_of_the_frames(result: dp.Disclosure) -> None:
-    figures = result.figures
-    chosen = figures[(figures["figure"] == "DiSCO") & (figures["about"] == "c")].set_index("part")
-    for synthesis in result.identity.index:
-        row = result.attribute.loc[("c", synthesis)]
-        for name in ("others", "beyond"):
-            assert chosen[name][str(synthesis)] == row[f"DiSCO_{name}"]
-        assert chosen["value"][str(synthesis)] == row["DiSCO"]
-    several = len(result.N_s) > 1
-    assert ("all files" in set(figures["part"])) == several
-
-
 @pytest.mark.parametrize(
     ("options", "measured"),
     [

@@ -133,26 +133,6 @@ def test_the_order_of_records_and_columns_changes_nothing() -> None:
     pd.testing.assert_frame_equal(find(*shuffled), find(gt, sd))
 
 
-def test_renamed_levels_change_nothing_where_everybody_is_looked_at() -> None:
-    gt, sd = table(1, 200), table(2, 200)
-    sd.iloc[:60] = gt.iloc[:60]
-    names = {"a": "z", "b": "y", "c": "x"}
-    renamed = (frame.assign(town=frame["town"].map(names)) for frame in (gt, sd))
-    ways = ["whole", "all but one", "nearly"]
-    actual = find(*renamed).loc["1"].loc[ways]
-    pd.testing.assert_frame_equal(actual, find(gt, sd).loc["1"].loc[ways])
-
-
-def test_a_doubled_table_shows_the_same_people() -> None:
-    gt, sd = population(300), synthesise(population(300), 1)
-    shown = []
-    for synthetic in (sd, pd.concat([sd, sd])):
-        people = BoxedPeople(box_tables(gt, synthetic), np.arange(300))
-        counters = [MatchCounter(people.find_matches(number, people.tables.halves), 300) for number in (0, 1)]
-        shown.append([counts.shown for counts in count_nearly_whole(people, 2, counters).values()])
-    assert all((once == twice).all() for once, twice in zip(*shown, strict=True))
-
-
 @pytest.mark.parametrize("times", [0.3, 1, 3])
 def test_fresh_people_show_about_as_many_as_expected(times: float) -> None:
     differences = []

@@ -145,15 +145,6 @@ def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
     return gt, sd.reset_index(drop=True)
 
 
-@without_guards()
-def test_copied_households_are_not_told_by_their_own_members() -> None:
-    gt, sd = households()
-    by_record = figures_of(dp.disclosure(gt, sd, ["place"], "diet"), "diet")
-    by_unit = figures_of(dp.disclosure(gt, sd, ["place"], "diet", unit="household"), "diet")
-    assert by_unit["guessed_others"] < by_record["guessed_others"] - 10
-    assert by_unit["guessed_beyond"] > by_record["guessed_beyond"] + 10
-
-
 @pytest.mark.parametrize("records", [300, 150])
 @without_guards()
 def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: pytest.MonkeyPatch) -> None:
