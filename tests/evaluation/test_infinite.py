@@ -145,20 +145,6 @@ def test_groups_of_the_largest_floats_have_finite_edges() -> None:
     assert edges == pytest.approx([-0.5e308, 0.5e308])
 
 
-def test_they_are_infinitely_far_from_all_but_themselves() -> None:
-    """And do not make finite numbers any nearer to each other."""
-    finite = [pd.Series([float(n) for n in range(100)])] * 2
-    both = [pd.concat([of, pd.Series([math.inf] * 9 + [-math.inf] * 9)], ignore_index=True) for of in finite]
-    [expected], [column] = (
-        nearest_records.measure_columns([code_column("x", tables, ["GT", "SD"])], [0, 1])
-        for tables in (finite, both)
-    )
-    low, *places, high, _ = column.values.astype(np.int64).tolist()
-    assert places == expected.values[:-1].tolist()
-    unit = nearest_records._RANGE
-    assert min(places) - low > unit and high - max(places) > unit and high - low < 1 << 31
-
-
 def test_the_largest_floats_keep_their_distances() -> None:
     numbers = pd.Series([-1.5e308, -0.5e308, 0.5e308, 1.5e308] * 5)
     small = numbers / 1e308
