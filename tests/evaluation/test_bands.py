@@ -1,5 +1,6 @@
 """Amounts that are told to within a band: against the reference, and what must hold of any tables."""
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
@@ -49,13 +50,6 @@ def band_of_reference(within: Any, special: Sequence[float]) -> tuple[Any, Fract
     return lies, size, codes, kind == "share"
 
 
-def figures_of_reference(
-    gt: Sequence[Record], sd: Sequence[Record], within: Any, special: Sequence[float] = (), **options: Any
-) -> dict[str, float]:
-    lies, size, codes, is_share = band_of_reference(within, special)
-    return reference.figures(exactly(gt), exactly(sd), lies, size, codes, is_share=is_share, **options)
-
-
 def frame(records: Sequence[Record], kind: str = "float") -> pd.DataFrame:
     values = [value for _, value in records]
     amounts: Any = pd.Series(values, dtype="float64")
@@ -73,45 +67,55 @@ def measure(gt: pd.DataFrame, sd: Any, within: Any, **options: Any) -> dp.Disclo
 records = st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(AMOUNTS)), min_size=2, max_size=6)
 
 
-@examples(40)
-@example([("a", None), ("a", None)], [("a", -100), ("a", 100)], 100, (0.0, 98.0), "float")
+def numbers(low: int, high: int) -> st.SearchStrategy[list[int] | None]:
+    return st.none() | st.lists(st.integers(low, high), min_size=6, max_size=6)
+
+
+@examples(60)
+@example([("a", None), ("a", None)], [("a", -100), ("a", 100)], 100, (0.0, 98.0), "float", None, None)
 @given(
     records,
     records,
     st.sampled_from(WITHINS),
     st.sampled_from([(), (-8.0,), (0.0, 98.0)]),
     st.sampled_from(["float", "decimal"]),
+    numbers(1, 9),
+    numbers(0, 3),
 )
 def test_all_figures_are_those_of_the_reference(
-    gt: list[Record], sd: list[Record], within: Any, special: tuple[float, ...], kind: str
+    gt: list[Record],
+    sd: list[Record],
+    within: Any,
+    special: tuple[float, ...],
+    kind: str,
+    weights: list[int] | None,
+    units: list[int] | None,
 ) -> None:
-    expected = figures_of_reference(gt, sd, within, special, certainties=CERTAINTIES)
-    result = measure(
-        frame(gt, kind),
-        frame(sd, kind),
-        within,
-        special_values={"amount": list(special)},
-        certainty=CERTAINTIES,
-    )
-    row = result.bands.iloc[0]
-    actual = {name: row[name] for name in expected if name in row}
-    for c in CERTAINTIES:
-        of_c = result.band_certainty.xs(float(c), level="certainty").iloc[0]
-        actual |= {name: of_c[name.split(" at ")[0]] for name in expected if name.endswith(f" at {c}")}
-    assert actual == pytest.approx(expected, abs=1e-6, nan_ok=True)
-
-
-@examples(40)
-@given(records, records, st.sampled_from(WITHINS), st.sampled_from([(), (0.0, 98.0), (-8,)]))
-def test_amounts_in_the_band_are_shared(
-    gt: list[Record], sd: list[Record], within: Any, special: Sequence[float]
-) -> None:
-    lies, *_ = band_of_reference(within, special)
-    expected = reference.overlap(exactly(gt), exactly(sd), lies)
-    shares = measure(frame(gt), frame(sd), within, special_values={"amount": special}).target_overlap
-    for name, share in expected.items():
-        actual = shares[name].item()
-        assert np.isnan(actual) if share is None else actual == pytest.approx(share)
+    people, synthetic = frame(gt, kind), frame(sd, kind)
+    options: dict[str, Any] = {"special_values": {"amount": list(special)}, "certainty": CERTAINTIES}
+    if weights:
+        people["weight"], options["weights"] = weights[: len(gt)], "weight"
+    if units:
+        people["person"], options["unit"] = units[: len(gt)], "person"
+    result = measure(people, synthetic, within, **options)
+    lies, size, codes, is_share = band_of_reference(within, special)
+    tables = exactly(gt), exactly(sd)
+    of_people = (of and of[: len(gt)] for of in (weights, units))
+    expected = reference.figures(*tables, lies, size, codes, CERTAINTIES, *of_people, is_share=is_share)
+    row, basis = result.bands.iloc[0], "_weighted" if weights else ""
+    actual = {name: row[f"{name}{basis}"] for name in expected if " at " not in name}
+    of_certainty = result.band_certainty.droplevel(["target", "synthesis"])
+    if not weights:
+        actual |= {f"{name} at {c}": of_certainty[name][float(c)] for c in CERTAINTIES for name in CERTAIN}
+        assert actual.keys() == expected.keys()
+    assert actual == pytest.approx({name: expected[name] for name in actual}, abs=1e-6, nan_ok=True)
+    for name, share in reference.overlap(*tables, lies).items():
+        shared = math.nan if share is None else float(share)
+        assert result.target_overlap[name].item() == pytest.approx(shared, nan_ok=True)
+    if weights:
+        row = measure(people.assign(weight=3), synthetic, within, **options).bands.iloc[0]
+        for name in ("DiS_within_beyond", "DiSCO_within_beyond", "guessed_within_beyond"):
+            assert row[f"{name}_weighted_se"] == pytest.approx(row[f"{name}_se"], abs=1e-6)
 
 
 @pytest.mark.parametrize("engine", ["memory", "partitioned"])
@@ -132,47 +136,6 @@ def test_there_is_a_doubt_if_few_amounts_are_in_the_band(engine: str, tmp_path: 
     assert "Are both in one unit?" in doubt
 
 
-@examples(20)
-@given(records, records, st.sampled_from(WITHINS), st.lists(st.integers(1, 9), min_size=6, max_size=6))
-def test_weighted_shares_are_those_of_the_reference(
-    gt: list[Record], sd: list[Record], within: Any, weights: list[int]
-) -> None:
-    weights = weights[: len(gt)]
-    expected = figures_of_reference(gt, sd, within, weights=weights)
-    row = measure(frame(gt).assign(weight=weights), frame(sd), within, weights="weight").bands.iloc[0]
-    assert {name: row[f"{name}_weighted"] for name in expected} == pytest.approx(expected, abs=1e-6)
-    equal = measure(frame(gt).assign(weight=3), frame(sd), within, weights="weight").bands.iloc[0]
-    for name in ("DiS", "DiSCO", "guessed"):
-        error = f"{name}_within_beyond{{}}_se"
-        assert equal[error.format("_weighted")] == pytest.approx(equal[error.format("")], abs=1e-6)
-
-
-@examples(20)
-@given(
-    records,
-    records,
-    st.sampled_from(WITHINS),
-    st.lists(st.integers(0, 3), min_size=6, max_size=6),
-    st.booleans(),
-)
-def test_the_others_of_a_unit_are_those_of_the_reference(
-    gt: list[Record], sd: list[Record], within: Any, units: list[int], is_weighted: bool
-) -> None:
-    units, options = units[: len(gt)], {"unit": "person", "certainty": CERTAINTIES}
-    weights = [1 + 2 * (i % 2) for i in range(len(gt))] if is_weighted else None
-    expected = figures_of_reference(gt, sd, within, certainties=CERTAINTIES, weights=weights, units=units)
-    people = frame(gt).assign(person=units, weight=weights or 1)
-    if is_weighted:
-        row = measure(people, frame(sd), within, weights="weight", **options).bands.iloc[0]
-        actual = {name: row[f"{name}_weighted"] for name in expected if " at " not in name}
-    else:
-        result = measure(people, frame(sd), within, **options)
-        row, of_c = result.bands.iloc[0], result.band_certainty.droplevel(["target", "synthesis"])
-        actual = {name: row[name] for name in expected if " at " not in name}
-        actual |= {f"{name} at {c}": of_c[name][float(c)] for c in CERTAINTIES for name in CERTAIN}
-    assert actual == pytest.approx({name: expected[name] for name in actual}, abs=1e-6, nan_ok=True)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_many_records_of_a_key_are_those_of_the_reference(seed: int) -> None:
     """Nearly all records of a key fit into one band, or all but one or two do."""
@@ -184,7 +147,8 @@ def test_many_records_of_a_key_are_those_of_the_reference(seed: int) -> None:
         keys = rng.choice(list("aaab"), number).tolist()
         tables.append(list(zip(keys, map(float, amounts), strict=True)))
     for within in (0.03, 6):
-        expected = figures_of_reference(tables[0], tables[1], within)
+        lies, size, codes, is_share = band_of_reference(within, ())
+        expected = reference.figures(*map(exactly, tables), lies, size, codes, is_share=is_share)
         row = measure(frame(tables[0]), frame(tables[1]), within).bands.iloc[0]
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 
