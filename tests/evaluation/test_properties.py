@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
-from reference.disclosure import Exclusions
 from support.figures import assert_same_frame
 from support.sampling import examples
-from support.strategies import Case, cases, converted, library_exclusions, measured
+from support.strategies import Case, cases, converted, measured
 
 import disclosure_pipeline as dp
 
@@ -63,11 +62,28 @@ def test_neither_storage_nor_order_matters(case: Case, data: DataObject) -> None
         assert_same_frame(again.frame(name), result.frame(name))
 
 
+TABLE = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
+
+
 def test_a_result_is_frozen() -> None:
     """Figures cannot be put in the place of others."""
-    frame = pd.DataFrame({"age": [18, 19], "job": ["COOK", "NURSE"]})
-    result = dp.disclosure(frame, frame, keys=["age"], targets=["job"])
+    result = dp.disclosure(TABLE, TABLE, keys=["age"], targets=["job"])
     with pytest.raises(AttributeError):
         result.identity = result.attribute  # type: ignore[misc]
     with pytest.raises(AttributeError):
-        library_exclusions(Exclusions()).count_over = 3  # type: ignore[misc]
+        dp.Exclusions().count_over = 3  # type: ignore[misc]
+
+
+def test_each_frame_is_its_own() -> None:
+    """What is written into one shows in no other, nor in the next result; empty ones are not shared."""
+    expected, changed = (dp.disclosure(TABLE, TABLE, ["age"], "job") for _ in range(2))
+    changed.attribute.index.names = ["t", "s"]
+    changed.attribute.loc[("job", 1), "DiSCO"] = 0.0
+    assert changed.cap.index.names == ["target", "synthesis"]
+    for frame in (changed.bands, changed.one_way):
+        assert frame.empty
+        frame["more"], frame.index.names = 1, [None] * frame.index.nlevels
+    again = dp.disclosure(TABLE, TABLE, ["age"], "job")
+    for name in (*FRAMES, "bands"):
+        assert_same_frame(again.frame(name), expected.frame(name))
+        assert again.frame(name).index.names == expected.frame(name).index.names

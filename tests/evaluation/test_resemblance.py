@@ -1,6 +1,6 @@
 """Resemblance: against the reference, the check values, and what a recoded column looks like."""
 
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,6 @@ from support.small_tables import sd2011
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import cell_tables
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.frames import build_frame, build_unindexed_frame
 
 LEVEL = st.sampled_from(["a", "b", "c", None])
 ROWS = st.lists(st.tuples(LEVEL, LEVEL, st.booleans()), min_size=1, max_size=25)
@@ -119,48 +118,6 @@ def test_the_heat_map_names_what_is_least_alike() -> None:
     assert chart["title"]["text"] == "Least similar: sex and depress, S_pMSE 3.5"
     [rows] = chart["datasets"].values()
     assert len(rows) == 9 + 36
-
-
-# The frames of a result: their types with and without rows, and that each is its own
-
-
-INDEX = ["target", "synthesis"]
-
-
-def test_columns_keep_their_types_and_the_index_its_values() -> None:
-    rows = {("a", 2): {"share": 0.5, "records": 3}, (("a", 1), 1): {"share": float("nan"), "records": 4}}
-    frame = build_frame(rows, INDEX, ["share", "records"])
-    assert frame.dtypes.tolist() == [np.float64, np.int64]
-    assert list(frame.index) == [("a", 2), (("a", 1), 1)]
-    assert frame.index.names == INDEX
-    shares = build_frame(rows, INDEX, ["share"])
-    pd.testing.assert_frame_equal(shares, frame[["share"]], check_exact=True)
-    whole = build_frame({("a",): {"records": 3}}, ["target"], ["records"])
-    assert whole["records"].dtype == np.int64  # also where every figure is a whole number
-
-
-def test_a_frame_like_another_has_its_labels_and_no_more() -> None:
-    rows = {("a", 1): {"share": 0.5}}
-    frame = build_frame(rows, INDEX, ["share"])
-    other = build_frame(rows, INDEX, ["share"], frame)
-    pd.testing.assert_frame_equal(frame, other, check_exact=True)
-    other.index.names = ["t", "s"]
-    other.loc[("a", 1), "share"] = 1.0
-    assert frame.index.names == INDEX
-    assert frame["share"].tolist() == [0.5]
-
-
-def test_frames_without_rows_are_each_their_own() -> None:
-    for make in (partial(build_frame, {}, INDEX, ["share"]), partial(build_unindexed_frame, {"share": []})):
-        empty = make()
-        assert empty.empty
-        assert empty.dtypes.tolist() == [object]
-        empty["more"] = 1
-        empty.index.names = [None] * empty.index.nlevels
-        again = make()
-        assert list(again.columns) == ["share"]
-        assert list(again.index.names) == (INDEX if again.index.nlevels > 1 else [None])
-    assert build_frame({}, INDEX, ["share"]).index.names == INDEX
 
 
 def test_a_frame_that_the_library_returns_prints_every_column() -> None:
