@@ -66,9 +66,13 @@ def rows(frame: pd.DataFrame) -> list[tuple[object, ...]]:
     ]
 
 
-def box_tables(gt: pd.DataFrame, sd: pd.DataFrame, unit: Any = None) -> BoxedTables:
+def box_columns(gt: pd.DataFrame, sd: pd.DataFrame) -> list[Any]:
     tables = read_shared_columns(gt, sd)
-    columns = {column.name: column for column in tables.code(tables.keys)}
+    return tables.code(tables.keys)
+
+
+def box_tables(gt: pd.DataFrame, sd: pd.DataFrame, unit: Any = None) -> BoxedTables:
+    columns = {column.name: column for column in box_columns(gt, sd)}
     owners = np.arange(len(gt)) if unit is None else unit
     return prepare_tables(PeopleRecords(columns, owners, np.ones(len(gt))), [1])
 
@@ -86,11 +90,11 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
     order = np.lexsort([column.codes[0] for column in box_columns(gt, sd)])
     records, owners = rows(gt.iloc[order]), unit[order].tolist()
     people = BoxedPeople(tables, np.arange(len(gt)))
-    counters = [MatchCounter(people.find_matches(number, people.tables.halves), len(gt)) for number in (0, 1)]
+    counters, seen = counters_of(people, len(gt)), dict[object, set[int]]()
     for place, tolerance in enumerate(TOLERANCES):
         for left_out, counts in count_nearly_whole(people, place, counters).items():
             columns = [k for k in range(4) if k != left_out]
-            expected = reference.boxes(records, rows(sd), columns, tolerance, owners)
+            expected = reference.boxes(records, rows(sd), columns, tolerance, owners, seen)
             others, shown, by_columns, by_values = zip(*expected, strict=True)
             assert counts.others.tolist() == list(others)
             assert counts.shown[counts.others == 0].tolist() == [
@@ -115,9 +119,16 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
                 assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
 
 
-def box_columns(gt: pd.DataFrame, sd: pd.DataFrame) -> list[Any]:
-    tables = read_shared_columns(gt, sd)
-    return tables.code(tables.keys)
+def counters_of(people: BoxedPeople, records: int) -> list[MatchCounter]:
+    return [MatchCounter(people.find_matches(number, people.tables.halves), records) for number in (0, 1)]
+
+
+def count_whole(gt: pd.DataFrame, sd: pd.DataFrame, *places: int) -> tuple[list[BoxCounts], Sizes]:
+    """Count the boxes of all columns with some tolerances, by their places."""
+    tables = box_tables(gt, sd)
+    people = BoxedPeople(tables, np.arange(len(gt)))
+    counters = counters_of(people, len(gt))
+    return [count_nearly_whole(people, place, counters)[None] for place in places], tables.sizes
 
 
 def test_a_copy_shows_everybody_who_is_alone() -> None:
@@ -137,17 +148,14 @@ def test_the_order_of_records_and_columns_changes_nothing() -> None:
 def test_fresh_people_show_about_as_many_as_expected(times: float) -> None:
     differences = []
     for seed in range(12):
-        tables = box_tables(population(500, seed), population(round(500 * times), seed + 50))
-        people = BoxedPeople(tables, np.arange(500))
-        counters = [MatchCounter(people.find_matches(number, people.tables.halves), 500) for number in (0, 1)]
-        for place in (1, 3):
-            counts = count_nearly_whole(people, place, counters)[None]
-            nothing = np.zeros(500)
-            by_others = BoxCounts(counts.others, counts.shown, nothing, nothing)
-            differences.append(found(by_others, tables.sizes).found)
+        both, sizes = count_whole(population(500, seed), population(round(500 * times), seed + 50), 1, 3)
+        for counts in both:
+            by_others = replace(counts, by_columns=np.zeros(500), by_values=np.zeros(500))
+            differences.append(found(by_others, sizes).found)
     assert abs(np.mean(differences)) < 4 * np.std(differences) / np.sqrt(len(differences)) + 0.2
 
 
+BLOCK = ["age", "region", "education", "income"]
 LEAKS: dict[str, tuple[str, Any]] = {
     "everybody moved": ("nearly", lambda gt, sd: gt.assign(income=gt["income"] + 1, age=gt["age"] + 1)),
     "a fifth moved": (
@@ -156,15 +164,7 @@ LEAKS: dict[str, tuple[str, Any]] = {
     ),
     "two blocks": (
         "in pieces",
-        lambda gt, sd: pd.concat(
-            [
-                gt[["age", "region", "education", "income"]],
-                gt.drop(columns=["age", "region", "education", "income"])
-                .sample(frac=1, random_state=1)
-                .reset_index(drop=True),
-            ],
-            axis=1,
-        )[list(gt)],
+        lambda gt, sd: gt.assign(**gt[BLOCK].sample(frac=1, random_state=1).reset_index(drop=True)),
     ),
     "the richest": (
         "in part of a number",
@@ -172,12 +172,15 @@ LEAKS: dict[str, tuple[str, Any]] = {
     ),
     "one region": (
         "in a group",
-        lambda gt, sd: pd.concat(
-            [gt[gt["region"] == gt["region"].mode()[0]], sd[sd["region"] != gt["region"].mode()[0]]]
-        ),
+        lambda gt, sd: pd.concat([gt[of_most(gt, gt)], sd[~of_most(gt, sd)]]),
     ),
 }
 BOUNDS = {"nearly": 10, "in pieces": 30, "nearly in pieces": 15, "in a group": 10, "in part of a number": 30}
+
+
+def of_most(gt: pd.DataFrame, table: pd.DataFrame) -> pd.Series:
+    """Return who lives in the region that has the most people."""
+    return table["region"] == gt["region"].mode()[0]
 
 
 @pytest.mark.parametrize("leak", LEAKS)
@@ -219,16 +222,18 @@ def test_records_of_ones_own_unit_are_no_other_people() -> None:
     assert find(twice.drop(columns="person"), gt).loc[("1", "nearly"), "alone"] == 0
 
 
-def test_wrong_arguments_are_refused() -> None:
-    gt = population(50)
-    with pytest.raises(InputError, match="must be a list"):
-        find(gt, gt, "age")
-    with pytest.raises(InputError, match="'agee' is not in all tables"):
-        find(gt, gt, ["agee"])
-    with pytest.raises(InputError, match="smallest_count"):
-        find(gt, gt, smallest_count=0)
-    with pytest.raises(InputError, match="seed"):
-        find(gt, gt, seed=-1)
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"keys": "age"}, "must be a list"),
+        ({"keys": ["agee"]}, "'agee' is not in all tables"),
+        ({"smallest_count": 0}, "smallest_count"),
+        ({"seed": -1}, "seed"),
+    ],
+)
+def test_wrong_arguments_are_refused(wrong: dict[str, Any], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        find(population(50), population(50), **wrong)
 
 
 def test_dates_are_near_in_their_own_unit() -> None:
@@ -256,13 +261,9 @@ def test_the_chance_of_permuted_columns_is_that_of_permutations() -> None:
 def test_the_detection_limit_is_that_of_simulation(records: int, columns: int | None) -> None:
     """At the limit 19 of 20 tables are refused, at three fifths of it few."""
 
-    def measure(gt: pd.DataFrame, sd: pd.DataFrame) -> tuple[BoxCounts, Any, Sizes]:
-        tables = box_tables(gt, sd)
-        people = BoxedPeople(tables, np.arange(records))
-        matches = [people.find_matches(number, tables.halves) for number in (0, 1)]
-        counters = [MatchCounter(of_table, records) for of_table in matches]
-        counts = count_nearly_whole(people, 1, counters)[None]
-        return counts, found(counts, tables.sizes), tables.sizes
+    def measure(gt: pd.DataFrame, sd: pd.DataFrame) -> tuple[BoxCounts, Found, Sizes]:
+        [counts], sizes = count_whole(gt, sd, 1)
+        return counts, found(counts, sizes), sizes
 
     def draw(seed: int) -> pd.DataFrame:
         return population(records, seed).iloc[:, :columns]

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import cache
 
 Row = tuple[object, ...]
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
@@ -30,14 +29,24 @@ def near(mine: object, theirs: object, scale: tuple[float, float] | None, tolera
 
 
 def boxes(
-    gt: Sequence[Row], sd: Sequence[Row], columns: Sequence[int], tolerance: float, unit: Sequence[object]
+    gt: Sequence[Row],
+    sd: Sequence[Row],
+    columns: Sequence[int],
+    tolerance: float,
+    unit: Sequence[object],
+    seen: dict[object, set[int]],
 ) -> list[tuple[int, bool, float, float]]:
-    """Return for each person the other records, whether shown, and the chances by columns and by values."""
+    """Return for each person the other records, whether shown, and the chances by columns and by values.
+
+    `seen`: the rows that are near a value, so far, to be given again with the same tables.
+    """
     scales = [scale_of([row[k] for row in gt]) for k in range(len(gt[0]))]
 
-    @cache
     def near_rows(value: object, k: int, wide: float, in_gt: bool) -> set[int]:
-        return {i for i, row in enumerate(gt if in_gt else sd) if near(value, row[k], scales[k], wide)}
+        place, table = (value, k, wide, in_gt), gt if in_gt else sd
+        if place not in seen:
+            seen[place] = {i for i, row in enumerate(table) if near(value, row[k], scales[k], wide)}
+        return seen[place]
 
     def box(person: Row, table: Sequence[Row], at: dict[int, float]) -> list[int]:
         return sorted(
