@@ -9,12 +9,9 @@ from reference import cap as reference
 from reference.cap import Record
 from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
-from support.strategies import Case, cases
+from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
-
-DISCLOSED = ("DiSCO", "DiSDiO", "repU")
-
 
 @given(tables(), tables())
 def test_every_record_and_weap_equals_the_reference(gt: list[Record], sd: list[Record]) -> None:
@@ -34,32 +31,23 @@ def test_every_record_and_weap_equals_the_reference(gt: list[Record], sd: list[R
 @examples(6)
 @given(cases(with_exclusions=False))
 def test_records_add_up_to_the_totals(case: Case) -> None:
-    """With any groups, special values, edges, types, and number of syntheses."""
-    gt, target = case.ground_truth_frame, case.targets[0]
-    measured_columns = [*case.keys, target]
-    groups = {name: n for name, n in case.groups.items() if name in measured_columns}
-    edges: Any = case.edges
-    if not isinstance(edges, str):
-        edges = {name: ends for name, ends in edges.items() if name in groups and len(ends) > 2}
-        groups = {name: n for name, n in groups.items() if name not in edges}
-    special = {name: codes for name, codes in case.special_values.items() if name in measured_columns}
-    options: dict[str, Any] = {"groups": groups, "special_values": special, "edges": edges}
-    totals = dp.disclosure(gt, case.synthetic_frames, case.keys, [target], **options)
-    result = dp.individual_attribution(gt, case.synthetic_frames, case.keys, target, **options)
+    """With any groups, special values, edges, types, index, and number of syntheses and targets."""
+    totals, gt = measured(case), case.ground_truth_frame
+    options: Any = {"groups": case.groups, "special_values": case.special_values, "edges": case.edges}
+    result = dp.individual_attribution(gt, case.synthetic_frames, case.keys, case.targets, **options)
     assert result.records.index.equals(gt.index)
-    for synthesis in range(1, len(case.synthetic_frames) + 1):
-        attribute = totals.attribute.iloc[synthesis - 1]
-        cap = totals.cap.iloc[synthesis - 1]
-        identity = totals.identity.iloc[synthesis - 1]
-        records = result.records[target, synthesis]
-        share = {name: 100 * int(records[name].sum()) / len(gt) for name in DISCLOSED}
-        assert share == {"DiSCO": attribute["DiSCO"], "DiSDiO": attribute["DiSDiO"], "repU": identity["repU"]}
-        assert 100 * records["CAP_GT"].mean() == pytest.approx(cap["CAPd"], rel=1e-13)
-        assert 100 * records["CAP"].mean() == pytest.approx(cap["DCAP"], rel=1e-13)
-        weap: Any = result.weap.loc[synthesis, target]
+    rows = totals.attribute.join(totals.cap).join(totals.identity, on="synthesis").to_dict("index")
+    for (target, synthesis), row in rows.items():  # type: ignore[misc]
+        records: Any = result.records[target, synthesis]
+        weap: Any = result.weap[target].xs(synthesis)
         assert weap.index.equals(case.synthetic_frames[synthesis - 1].index)
-        assert 100 * weap.mean() == pytest.approx(cap["CAPs"], rel=1e-13)
-        assert 100 * int((weap == 1).sum()) / len(weap) == attribute["Dsyn"]
+        shares = {name: 100 * int(records[name].sum()) / len(gt) for name in ("DiSCO", "DiSDiO", "repU")}
+        shares["Dsyn"] = 100 * int((weap == 1).sum()) / len(weap)
+        assert shares == {name: row[name] for name in shares}
+        means = {"CAPd": records["CAP_GT"].mean(), "DCAP": records["CAP"].mean(), "CAPs": weap.mean()}
+        assert {name: 100 * mean for name, mean in means.items()} == pytest.approx(
+            {name: row[name] for name in means}, rel=1e-13
+        )
 
 
 def test_several_targets_are_those_of_each() -> None:
