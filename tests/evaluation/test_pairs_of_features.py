@@ -199,7 +199,15 @@ def test_every_pair_of_features_in_groups_is_that_of_loops(pair: tuple[str, str]
         expected = {name: scale * figures[name] for name in IN_GROUPS}
         assert {name: row[name] for name in IN_GROUPS} == pytest.approx(expected, abs=2e-6)
         told = [one_level(sd, q) and (q, t) in sd for q, t in case.gt]
-        assert row["DiSCO"] == pytest.approx(100 * sum(map(min, told, left)) / sum(members))
+        of_all, of_group = (
+            100 * sum(map(min, told, some)) / n for some, n in ((kept, len(groups)), (left, sum(members)))
+        )
+        assert row["DiSCO"] == pytest.approx(of_group)
+        assert row["DiSCO_low"] - 1e-9 <= of_group <= row["DiSCO_high"] + 1e-9
+        assert (row["records"], row["lift"]) == pytest.approx(
+            (sum(members), of_group / of_all if of_all else math.nan), nan_ok=True
+        )
+        assert not of_all or row["lift_low"] - 1e-9 <= row["lift"] <= row["lift_high"] + 1e-9
         if "holdout" in pair:
             held = [
                 one_level(sd, q) and (q, t) in sd and left

@@ -81,17 +81,6 @@ def test_distances_of_the_example_data(place: tuple[str, ...], alike: float, exp
     assert (round(1 - figures["TVD"], 5), round(1 - figures["TVD_expected"], 5)) == (alike, expected)
 
 
-def test_renamed_levels_are_far_as_they_are_and_near_by_frequency() -> None:
-    gt = sd2011("ground_truth")
-    regions = gt["region"].value_counts().index
-    renamed = dict(zip(regions, regions[::-1], strict=True))
-    columns = dp.resemblance(gt, gt.assign(region=gt["region"].map(renamed))).columns
-    figures = figures_of(columns, "region")
-    assert figures["TVD"] > 0.25
-    assert figures["TVD_relabelled"] == pytest.approx(0, abs=1e-12)
-    assert figures_of(columns, "age")["TVD"] == 0
-
-
 def test_a_fresh_sample_is_as_far_as_expected() -> None:
     rng = np.random.default_rng(0)
 
