@@ -35,7 +35,8 @@ def protection(*arguments: Any, **options: Any) -> Any:
     """The library's figures of the only synthesis as attributes, beside the counts."""
     result = dp.disclosure_protection(*arguments, **options)
     [row], [distances] = result.figures.to_dict("records"), result.distances
-    return SimpleNamespace(**row, distances=distances, N_d=result.N_d, sampled=result.sampled)
+    values = {str(name): value for name, value in row.items()}
+    return SimpleNamespace(**values, distances=distances, sampled=result.sampled)
 
 
 def interval(of: Any, name: str) -> tuple[float, float]:
