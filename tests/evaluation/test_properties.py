@@ -76,14 +76,17 @@ def test_a_result_is_frozen() -> None:
 
 def test_each_frame_is_its_own() -> None:
     """What is written into one shows in no other, nor in the next result; empty ones are not shared."""
-    expected, changed = (dp.disclosure(TABLE, TABLE, ["age"], "job") for _ in range(2))
+    changed = dp.disclosure(TABLE, TABLE, ["age"], "job")
+    names = (*FRAMES, "certainty", "target_overlap")
+    expected = {name: changed.frame(name).copy() for name in names}
     changed.attribute.index.names = ["t", "s"]
     changed.attribute.loc[("job", 1), "DiSCO"] = 0.0
-    assert changed.cap.index.names == ["target", "synthesis"]
-    for frame in (changed.bands, changed.one_way):
+    for name in ("cap", "identity_after_exclusions", "target_overlap"):
+        assert changed.frame(name).index.names == ["target", "synthesis"]
+    for frame in (changed.certainty, changed.one_way):
         assert frame.empty
-        frame["more"], frame.index.names = 1, [None] * frame.index.nlevels
+        frame["more"], frame.index.names = 1, ["other"] * frame.index.nlevels
     again = dp.disclosure(TABLE, TABLE, ["age"], "job")
-    for name in (*FRAMES, "bands"):
-        assert_same_frame(again.frame(name), expected.frame(name))
-        assert again.frame(name).index.names == expected.frame(name).index.names
+    for name in names:
+        assert_same_frame(again.frame(name), expected[name])
+        assert again.frame(name).index.names == expected[name].index.names
