@@ -148,7 +148,8 @@ def test_many_records_of_a_key_are_those_of_the_reference(seed: int) -> None:
         tables.append(list(zip(keys, map(float, amounts), strict=True)))
     for within in (0.03, 6):
         lies, size, codes, is_share = band_of_reference(within, ())
-        expected = reference.figures(*map(exactly, tables), lies, size, codes, is_share=is_share)
+        gt, sd = map(exactly, tables)
+        expected = reference.figures(gt, sd, lies, size, codes, is_share=is_share)
         row = measure(frame(tables[0]), frame(tables[1]), within).bands.iloc[0]
         assert {name: row[name] for name in expected} == pytest.approx(expected, abs=1e-6)
 

@@ -89,17 +89,14 @@ def test_a_fresh_table_is_no_copy_and_everything_was_examined() -> None:
     assert result.found["found_by_chance"].notna().all()
 
 
-def noisy(seed: int = 9) -> pd.DataFrame:
-    """Every person, with noise in all that is a number: no set of columns is equal."""
-    rng = np.random.default_rng(seed)
-    gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
-    return gt + rng.integers(1, 9, gt.shape)
+NUMBERS = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
+# Every person, with noise in all that is a number: no set of columns is equal.
+NOISY = NUMBERS + np.random.default_rng(9).integers(1, 9, NUMBERS.shape)
 
 
 def test_noisy_copies_are_found_by_nearness() -> None:
-    gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
     with pytest.warns(CopiesWarning, match="with numbers within"):
-        result = dp.disclosure(gt, noisy(), ["a", "b"])
+        result = dp.disclosure(NUMBERS, NOISY, ["a", "b"])
     assert [finding.way for finding in result.copies.findings] == ["nearly"]
     shown = result.found["shown"]["nearly", 1]
     assert result.copies.headline.startswith(f"{shown:.0f} % of the people are copied in the synthetic table")
@@ -274,13 +271,12 @@ def test_tables_that_are_too_large_say_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_nearness_of_many_records_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    gt = pd.DataFrame(np.random.default_rng(1).integers(0, 10_000, (300, 5)), columns=list("abcde"))
     monkeypatch.setattr(measuring, "MOST_COMPARED", 300 * 300 * 5 - 1)
-    result = dp.disclosure(gt, noisy(), ["a", "b"])
+    result = dp.disclosure(NUMBERS, NOISY, ["a", "b"])
     assert np.isnan(result.found["shown"]["nearly", 1]) and not result.copies.findings
     [sentence] = result.copies.not_examined
     assert "by equal values only" in sentence and str(result).endswith(sentence)
-    assert dp.disclosure(gt, gt, ["a", "b"]).copies.findings, "copies are"
+    assert dp.disclosure(NUMBERS, NUMBERS, ["a", "b"]).copies.findings, "copies are"
 
 
 def test_a_figure_that_is_no_number_is_no_proof() -> None:

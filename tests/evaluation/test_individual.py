@@ -13,6 +13,7 @@ from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
 
+
 @given(tables(), tables())
 def test_every_record_and_weap_equals_the_reference(gt: list[Record], sd: list[Record]) -> None:
     result = dp.individual_attribution(frame(gt), [frame(sd), frame(gt)], KEYS, "t")
@@ -37,7 +38,7 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
     result = dp.individual_attribution(gt, case.synthetic_frames, case.keys, case.targets, **options)
     assert result.records.index.equals(gt.index)
     rows = totals.attribute.join(totals.cap).join(totals.identity, on="synthesis").to_dict("index")
-    for (target, synthesis), row in rows.items():  # type: ignore[misc]
+    for (target, synthesis), row in rows.items():
         records: Any = result.records[target, synthesis]
         weap: Any = result.weap[target].xs(synthesis)
         assert weap.index.equals(case.synthetic_frames[synthesis - 1].index)

@@ -180,15 +180,12 @@ def test_days_before_nanoseconds_began() -> None:
 
 # Names
 
+# Beside the texts that support/strategies.py draws.
 ODD_NAMES: list[list[Any]] = [
-    ["target", "count", "synthesis", "level", "key"],
-    ["q", "t", "d", "s", "index"],
-    ["", " ", "ä", "x" * 300, "a\nb"],
     [0, 1, 2, 3, 4],
     [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("c", 1)],
     [1.5, True, "1.5", pd.Timestamp("2020-01-01"), datetime.date(2020, 1, 1)],
-    ["__class__", "columns", "%s", "{0}", "shape"],
-    ["all", "mean", "sum", "records", "missing"],
+    ["__class__", "columns", "%s {0}", "x" * 300, "a\nb"],
 ]
 
 

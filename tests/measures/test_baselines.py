@@ -270,6 +270,3 @@ def test_with_nobody_left_out_some_level_is_named_if_any_record_is_drawn() -> No
         actual = chances_to_be_named(np.zeros(len(r), dtype=np.int64), r, r > 0, draw)
         nothing = (1 - draw.chance) ** int(r.sum())
         assert actual.sum() == pytest.approx(1 - nothing, abs=1e-9)
-
-
-# The example data
