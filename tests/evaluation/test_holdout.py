@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
@@ -11,7 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import baselines
+from reference import baselines, certainty
 from reference import disclosure as reference
 from reference.disclosure import Leveled, Record
 from support.figures import assert_same, without_guards
@@ -57,25 +58,23 @@ def expected_figures(
     reduced, _ = reference.reduce(untouched, case.keys, target, case.exclusions)
     attribute = reference.attribute(reduced, len(people), len(sd))
     of_sd = [(reference.key_of(record, case.keys), record[target]) for record in sd]
-    claimed = claimed_rightly = 0
+    kept: list[tuple[Any, Any]] = []
     guesses = []
     for person in people:
         q, t = reference.key_of(person, case.keys), person[target]
         d = untouched["original"][q, t]
         if reference.step_that_excludes((q, t), d, case.keys, target, case.exclusions):
             continue
+        kept.append((q, t))
         guesses.append(baselines.guesses((q, t), of_sd, None, (None,)))
-        levels = [level for key, level in of_sd if key == q and level is not None]
-        half = {level for level in levels if 2 * levels.count(level) >= len(levels)}
-        claimed += bool(half)
-        claimed_rightly += t in half
+    claimed, claimed_rightly = certainty.counts(kept, of_sd, Fraction(1, 2))
     return {
         "iS": attribute["iS"],
         "DiSCO": attribute["DiSCO"],
         "DCAP": reference.cap_measures(untouched, reduced, len(people), len(sd))["DCAP"],
         "guessed": float(baselines.better(guesses, len(people))),
-        "DiS at 0.5": reference.percent(claimed, len(people)),
-        "DiSCO at 0.5": reference.percent(claimed_rightly, len(people)),
+        "DiS at 0.5": float(100 * claimed / len(people)),
+        "DiSCO at 0.5": float(100 * claimed_rightly / len(people)),
     }
 
 

@@ -128,20 +128,10 @@ def test_everybody_is_compared_with_as_many_others() -> None:
         assert len(rest) == len(shown) == 60
 
 
-def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """People by household, who live in one place and mostly eat alike, and a copy of most of them."""
-    rng = np.random.default_rng(3)
-    household = np.sort(rng.integers(0, records // 3, records))
-    place, diet = rng.integers(0, 100, records), rng.integers(0, 4, records)
-    gt = pd.DataFrame(
-        {
-            "household": [f"h{number}" for number in household],
-            "place": place[household],
-            "age": rng.integers(0, 6, records),
-            "diet": np.where(rng.random(records) < 0.8, diet[household], rng.integers(0, 4, records)),
-        }
-    )
-    sd = gt.drop(columns="household").sample(records, replace=True, random_state=1)
+def copied_couples() -> tuple[pd.DataFrame, pd.DataFrame]:
+    """People by household, and a copy of most of them."""
+    gt = couples(1, 200).assign(household=lambda table: "h" + table["household"].astype(str))
+    sd = gt.drop(columns="household").sample(len(gt), replace=True, random_state=1)
     return gt, sd.reset_index(drop=True)
 
 
@@ -149,7 +139,7 @@ def households(records: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
 @without_guards()
 def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From fewer records than the others have, guesses are averages; of large tables over a few draws."""
-    gt, sd = households()
+    gt, sd = copied_couples()
     guessed = []
     for most in (1 << 30, 0):
         monkeypatch.setattr(contributions, "_MOST_LEVELS_OF_ALL_DRAWS", most)
@@ -161,17 +151,17 @@ def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: p
 
 
 def test_a_unit_that_cannot_be_one_is_refused() -> None:
-    gt, sd = households()
-    with pytest.raises(InputError, match="not a column of the ground truth"):
-        dp.disclosure(gt, sd, ["place"], "diet", unit="person")
-    with pytest.raises(InputError, match="never synthesized"):
-        dp.disclosure(gt, gt, ["place"], "diet", unit="household")
-    with pytest.raises(InputError, match="never synthesized"):
-        dp.disclosure(gt, sd, ["place"], "diet", unit="age")
-    gt.loc[3, "household"] = None
-    with pytest.raises(InputError, match="missing values") as refused:
-        dp.disclosure(gt, sd, ["place"], "diet", unit="household")
-    assert "h1" not in str(refused.value)
+    gt, sd = copied_couples()
+    with_gap = gt.assign(household=gt["household"].mask(gt.index == 3))
+    for people, synthetic, unit, words in (
+        (gt, sd, "person", "not a column of the ground truth"),
+        (gt, gt, "household", "never synthesized"),
+        (gt, sd, "age", "never synthesized"),
+        (with_gap, sd, "household", "missing values"),
+    ):
+        with pytest.raises(InputError, match=words) as refused:
+            dp.disclosure(people, synthetic, ["place"], "diet", unit=unit)
+        assert "h1" not in str(refused.value)
 
 
 @examples(10)
