@@ -68,7 +68,7 @@ def expected() -> Mapping[str, Case]:
 
 @cache
 def frame(name: str) -> pd.DataFrame:
-    """A table. Only an empty field is a missing value."""
+    """A table, in which only an empty field is a missing value."""
     return pd.read_csv(FOLDER / name, keep_default_na=False, na_values=[""])
 
 
@@ -82,39 +82,30 @@ def records(name: str) -> list[Record]:
     ]
 
 
-def options_of(case: Case) -> tuple[list[str], dict[str, int], dict[str, list[float]], reference.Exclusions]:
-    """The synthetic tables, groups, special values and exclusions of a case."""
+def options_of(case: Case) -> tuple[list[str], dict[str, Any], reference.Exclusions]:
+    """The synthetic tables, groups and special values, and exclusions of a case."""
     names = case["synthetic"]
     groups = {case["target"]: case["ngroups_target"]} if case.get("ngroups_target") else {}
     used = (*case["keys"], case["target"])
     special_values = {column: [code] for column, code in case.get("cont_na", {}).items() if column in used}
     limit = case["denom_lim"] if case.get("exclude_ov_denom_lim") else None
-    exclusions = reference.Exclusions(count_over=limit)
-    return [names] if isinstance(names, str) else names, groups, special_values, exclusions
+    options = {"groups": groups, "special_values": special_values}
+    return [names] if isinstance(names, str) else names, options, reference.Exclusions(count_over=limit)
 
 
 def rows_of(table: pd.DataFrame) -> list[Row]:
-    """The rows of a frame."""
     return [{str(name): value for name, value in row.items()} for row in table.to_dict("records")]
 
 
 def by_index(table: pd.DataFrame) -> dict[Any, Row]:
-    """The rows of a frame by its index."""
     return dict(zip(table.index, rows_of(table), strict=True))
 
 
 def by_library(case: Case) -> reference.Result:
-    """All figures, as the library computes them."""
-    names, groups, special_values, exclusions = options_of(case)
-    result = dp.disclosure(
-        frame("ground_truth.csv"),
-        [frame(name) for name in names],
-        keys=case["keys"],
-        targets=case["target"],
-        groups=groups,
-        special_values=special_values,
-        exclude=library_exclusions(exclusions),
-    )
+    names, options, exclusions = options_of(case)
+    gt, *syntheses = map(frame, ("ground_truth.csv", *names))
+    exclude = library_exclusions(exclusions)
+    result = dp.disclosure(gt, syntheses, case["keys"], case["target"], exclude=exclude, **options)
     return reference.Result(
         identity=by_index(result.identity),
         attribute=by_index(result.attribute),
@@ -127,16 +118,10 @@ def by_library(case: Case) -> reference.Result:
 
 
 def by_reference(case: Case) -> reference.Result:
-    """All figures, as the reference computes them."""
-    names, groups, special_values, exclusions = options_of(case)
+    names, options, exclusions = options_of(case)
+    gt, *syntheses = map(records, ("ground_truth.csv", *names))
     return reference.disclosure(
-        records("ground_truth.csv"),
-        [records(name) for name in names],
-        case["keys"],
-        [case["target"]],
-        groups=groups,
-        special_values=special_values,
-        exclusions=exclusions,
+        gt, syntheses, case["keys"], [case["target"]], exclusions=exclusions, **options
     )
 
 
