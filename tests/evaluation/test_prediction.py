@@ -4,7 +4,7 @@ import math
 import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from decimal import Decimal
 from fractions import Fraction
@@ -648,67 +648,56 @@ def test_a_learner_of_another_task_is_refused(learner: str, target: str, message
     assert message in str(refusal(lambda: dp.prediction_risk(**arguments), str(SECRET)))
 
 
-class Leaky:
-    """Fails, or warns, with what it was given."""
-
-    def __init__(self, way: str = "warn") -> None:
-        self.way = way
-
-    def fit(self, X: Any, y: Any) -> "Leaky":
-        if self.way == "fit":
-            raise ValueError(f"cannot digest {SECRET} {X!r} {y!r}")
-        if self.way == "warn":
-            warnings.warn(f"do not like {SECRET}", stacklevel=1)
-        return self
-
-    def predict(self, X: Any) -> Any:
-        if self.way == "predict":
-            raise ValueError(f"cannot digest {SECRET} {X!r}")
-        return {
-            "NaN": np.full(len(X), np.nan),
-            "short": np.zeros(1),
-            "text": np.array([str(SECRET)] * len(X)),
-        }.get(self.way, np.zeros(len(X)))
-
-
-@pytest.mark.parametrize("way", ["fit", "predict", "NaN", "short", "text"])
-@pytest.mark.parametrize("target", ["t", "n"])
-def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
+def estimator(fit: Callable[[Any], object] = len, **methods: Callable[[Any], Any]) -> Any:
+    """Return a learner of scikit-learn's that has these methods."""
     from sklearn.base import BaseEstimator
 
-    class Estimator(Leaky, BaseEstimator):  # type: ignore[misc]
-        pass
+    def learn(learner: Any, X: Any, y: Any) -> Any:
+        fit([X, y])
+        return learner
 
-    arguments = wrong(targets=target, learner=Estimator(way))
+    own = {name: lambda _, X, method=method: method(X) for name, method in methods.items()}
+    return type("Estimator", (BaseEstimator,), {"fit": learn, **own})()
+
+
+def zeros(X: Any) -> Any:
+    return np.zeros(len(X))
+
+
+def fail(given: Any) -> Any:
+    raise ValueError(f"cannot digest {SECRET} {given!r}")
+
+
+def warn(_: Any) -> None:
+    warnings.warn(f"do not like {SECRET}", stacklevel=1)
+
+
+BAD_LEARNERS: dict[str, dict[str, Any]] = {
+    "fit": {"predict": zeros, "fit": fail},
+    "predict": {"predict": fail},
+    "NaN": {"predict": lambda X: np.full(len(X), np.nan)},
+    "short": {"predict": lambda _: np.zeros(1)},
+    "text": {"predict": lambda X: np.array([str(SECRET)] * len(X))},
+}
+
+
+@pytest.mark.parametrize("way", BAD_LEARNERS)
+@pytest.mark.parametrize("target", ["t", "n"])
+def test_the_error_of_a_learner_tells_no_value(way: str, target: str) -> None:
+    arguments = wrong(targets=target, learner=estimator(**BAD_LEARNERS[way]))
     assert "learner Estimator" in str(refusal(lambda: dp.prediction_risk(**arguments), str(SECRET)))
 
 
 def test_confidences_that_are_none_are_refused() -> None:
-    from sklearn.base import BaseEstimator, ClassifierMixin
-
-    class Unsure(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-        def fit(self, X: Any, y: Any) -> "Unsure":
-            return self
-
-        def predict(self, X: Any) -> Any:
-            return np.zeros(len(X))
-
-        def predict_proba(self, X: Any) -> Any:
-            return np.full((len(X), 2), math.nan)
-
+    unsure = estimator(predict=zeros, predict_proba=lambda X: np.full((len(X), 2), math.nan))
     with pytest.raises(dp.InputError, match="one finite confidence per level"):
-        dp.prediction_risk(**wrong(learner=Unsure()))
+        dp.prediction_risk(**wrong(learner=unsure))
 
 
 def test_a_warning_of_a_learner_does_not_get_out() -> None:
-    from sklearn.base import BaseEstimator
-
-    class Warner(Leaky, BaseEstimator):  # type: ignore[misc]
-        pass
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        dp.prediction_risk(**wrong(targets="n", learner=Warner()))
+        dp.prediction_risk(**wrong(targets="n", learner=estimator(warn, predict=zeros)))
     assert not caught
 
 
