@@ -55,13 +55,11 @@ def refused(call: Callable[[], object], *expected_texts: str) -> None:
         assert text.lower() in message
 
 
-def measured(
-    gt: Any = None, sd: Any = None, keys: Any = KEYS, targets: Any = "work", **options: Any
-) -> dp.Disclosure:
+def measured(**changes: Any) -> dp.Disclosure:
     """`disclosure()` of two good tables, unless others are given."""
-    gt = table() if gt is None else gt
-    sd = table() if sd is None else sd
-    return dp.disclosure(gt, sd, keys, targets, **options)
+    good = {"gt": table(), "sd": table(), "keys": KEYS, "targets": "work"}
+    gt, sd, keys, targets = (changes.pop(name, value) for name, value in good.items())
+    return dp.disclosure(gt, sd, keys, targets, **changes)
 
 
 def test_the_tables_as_such_are_accepted() -> None:
@@ -108,7 +106,7 @@ REFUSED: dict[str, list[tuple[dict[str, Any], Sequence[str]]]] = {
         *(({"sd": nothing}, ("empty", "at least one")) for nothing in NOTHING),
         *(
             ({place: wrong}, ("DataFrame",))
-            for wrong in (3, {"sex": [1]}, TABLE["sex"], TABLE.to_numpy())
+            for wrong in (None, 3, {"sex": [1]}, TABLE["sex"], TABLE.to_numpy())
             for place in ("gt", "sd")
         ),
         *(({"sd": wrong}, ("DataFrame",)) for wrong in ([TABLE, None], [["a"]])),
@@ -305,12 +303,6 @@ def test_refused_before_any_work(arguments: dict[str, Any], words: Sequence[str]
 
 
 @pytest.mark.usefixtures("no_work")
-def test_neither_table_may_be_none() -> None:
-    refused(lambda: dp.disclosure(TABLE, None, KEYS, "work"), "DataFrame")  # type: ignore[arg-type]
-    refused(lambda: dp.disclosure(None, TABLE, KEYS, "work"), "DataFrame")  # type: ignore[arg-type]
-
-
-@pytest.mark.usefixtures("no_work")
 def test_only_columns_that_are_measured_have_to_be_of_one_kind() -> None:
     with pytest.raises(AssertionError, match="the work started"):
         measured(sd=AS_TEXT["income"], targets="work")
@@ -319,14 +311,18 @@ def test_only_columns_that_are_measured_have_to_be_of_one_kind() -> None:
 # The other functions
 
 
-def test_replicated_uniques_refuses_what_disclosure_refuses() -> None:
-    refused(lambda: dp.replicated_uniques(table(), table().iloc[:0], KEYS), "no records")
-    refused(
-        lambda: dp.replicated_uniques(table(), [table(), table().iloc[:0]], KEYS), "table 2 has no records"
-    )
-    refused(lambda: dp.replicated_uniques(table(), [], KEYS), "empty")
-    refused(lambda: dp.replicated_uniques(table(), table(), []), "keys")
-    refused(lambda: dp.replicated_uniques(table(), table().astype({"age": str}), KEYS), "'age'")
+@pytest.mark.parametrize(
+    ("sd", "keys", "words"),
+    [
+        (EMPTY, KEYS, "no records"),
+        ([TABLE, EMPTY], KEYS, "table 2 has no records"),
+        ([], KEYS, "empty"),
+        (TABLE, [], "keys"),
+        (AS_TEXT["age"], KEYS, "'age'"),
+    ],
+)
+def test_replicated_uniques_refuses_what_disclosure_refuses(sd: Any, keys: list[str], words: str) -> None:
+    refused(lambda: dp.replicated_uniques(TABLE, sd, keys), words)
 
 
 def test_unknown_kinds_of_uniques_are_refused() -> None:

@@ -16,7 +16,6 @@ from disclosure_pipeline.evaluation.frames import LABELS, describe_column, find_
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evidence.validation import ALLOWED, build_metric_table
 from disclosure_pipeline.measures.catalogue import BOUNDABLE, DEFAULTS, FIGURES
-from disclosure_pipeline.measures.entry import Statistic
 from disclosure_pipeline.measures.words import SHARE
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import build_file_schema
@@ -26,10 +25,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.Hold
 KEYS, TARGETS = ["sex", "age"], ["work", "income"]
 # What the rows of a metric table are of, and not the words of a policy.
 PLACES = {"figure", "about", "part", "basis"}
-# Each figure that a policy or every gate bounds, and what is bounded of it.
-BOUNDED: list[tuple[str, Statistic]] = [
-    (name, statistic) for name, figure in FIGURES.items() for statistic in figure.statistics or ("at_most",)
-]
 # Frame -> the columns that stand together in a chart or table of the dossier's page.
 BESIDE = {
     "attribute": ["target", "synthesis", "Dorig", "DiSCO", "DiSCO_others", "DiSCO_chance", "DiSCO_beyond"],
@@ -135,14 +130,6 @@ def test_every_column_of_the_metric_table_has_words(gate: Gate, measured: Any) -
         assert clauses[name].words.sentence, name
 
 
-@pytest.mark.parametrize(("name", "statistic"), BOUNDED)
-def test_everything_that_is_bounded_has_words(name: str, statistic: Statistic) -> None:
-    words = FIGURES[name].find_words(statistic)
-    assert words.sentence.endswith(".")
-    assert words.title
-    assert words.unit
-
-
 def test_words_are_whole() -> None:
     """Sentences end, a percentage says of what, a finding leaves a place for its figure."""
     for frame, entries in COLUMNS.items():
@@ -152,6 +139,13 @@ def test_words_are_whole() -> None:
             assert bool(words.denominator) or words.unit != "%", (frame, name)
             assert words.source, (frame, name)
             assert set(re.findall(r"{(\w+)}", words.finding)) <= {"value", "more", "column"}, (frame, name)
+    for name, figure in FIGURES.items():
+        for statistic in figure.statistics or ("at_most",):
+            words = figure.find_words(statistic)
+            assert words.sentence.endswith(".") and words.title and words.unit, (name, statistic)
+    for label, words_of_label in LABELS.items():
+        assert words_of_label.heading and words_of_label.sentence.endswith("."), label
+        assert describe_column(label, "guards") == words_of_label.sentence
 
 
 def test_columns_of_one_frame_are_not_called_the_same() -> None:
@@ -170,12 +164,6 @@ def test_no_two_guards_are_called_the_same() -> None:
     assert len(names) == len(set(names)) >= 8
 
 
-@pytest.mark.parametrize("label", LABELS)
-def test_a_label_has_a_heading_and_a_sentence(label: str) -> None:
-    assert LABELS[label].heading and LABELS[label].sentence.endswith(".")
-    assert describe_column(label, "guards") == LABELS[label].sentence
-
-
 def test_the_schema_of_a_gate_says_what_each_measure_is() -> None:
     properties = build_file_schema()["$defs"]["Policy"]["properties"]
     for name, figure in BOUNDABLE.items():
@@ -192,12 +180,10 @@ def test_a_result_explains_its_columns(tables: tuple[pd.DataFrame, pd.DataFrame]
             lines = result.explain(name).splitlines()
             assert len(lines) == 5
             assert lines[0].startswith(f"{name}: ")
-    with pytest.raises(dp.InputError, match=r"no measure 'DISCO'\. Did you mean"):
-        result.explain("DISCO")
-    with pytest.raises(dp.InputError, match="no measure 'zzzz'"):
-        result.explain("zzzz")
-    with pytest.raises(dp.InputError, match="no measure 3"):
-        result.explain(3)  # type: ignore[arg-type]
+    wrong: Any
+    for wrong, said in (("DISCO", r"'DISCO'\. Did you mean"), ("zzzz", "'zzzz'"), (3, "3")):
+        with pytest.raises(dp.InputError, match=f"no measure {said}"):
+            result.explain(wrong)
 
 
 def test_names_on_the_page_of_measures_have_words() -> None:
