@@ -3,9 +3,10 @@
 import bz2
 import gzip
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, timezone
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -79,16 +80,13 @@ def text(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(seen=seen)
 
 
-def to_arrow_file(frame: pd.DataFrame, path: Path) -> None:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    with ipc.new_file(path, table.schema) as writer:
-        writer.write_table(table, max_chunksize=2)
+def to_arrow(new: Callable[..., Any]) -> Callable[[pd.DataFrame, Path], None]:
+    def write(frame: pd.DataFrame, path: Path) -> None:
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        with new(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=2)
 
-
-def to_arrow_stream(frame: pd.DataFrame, path: Path) -> None:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    with ipc.new_stream(path, table.schema) as writer:
-        writer.write_table(table, max_chunksize=2)
+    return write
 
 
 def to_parquet_folder(frame: pd.DataFrame, path: Path) -> None:
@@ -96,26 +94,28 @@ def to_parquet_folder(frame: pd.DataFrame, path: Path) -> None:
     (path / "_SUCCESS").touch()
     (path / ".part.crc").touch()
     for i in range(0, len(frame), 2):
-        pa_table = pa.Table.from_pandas(frame, preserve_index=False).slice(i, 2)
-        pq.write_table(pa_table, path / f"part-{i}.parquet")
+        table = pa.Table.from_pandas(frame, preserve_index=False)
+        pq.write_table(table.slice(i, 2), path / f"part-{i}.parquet")
+
+
+def to_text(
+    pack: Callable[[bytes], bytes] = bytes, separator: str = ","
+) -> Callable[[pd.DataFrame, Path], Any]:
+    return lambda frame, path: path.write_bytes(pack(text(frame).to_csv(index=False, sep=separator).encode()))
 
 
 FILES: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
-    "t.csv": lambda frame, path: text(frame).to_csv(path, index=False),
-    "t.tsv": lambda frame, path: text(frame).to_csv(path, index=False, sep="\t"),
-    "t.csv.gz": lambda frame, path: path.write_bytes(gzip.compress(text(frame).to_csv(index=False).encode())),
-    "t.csv.bz2": lambda frame, path: path.write_bytes(bz2.compress(text(frame).to_csv(index=False).encode())),
-    "t.csv.zst": lambda frame, path: path.write_bytes(
-        pa.compress(text(frame).to_csv(index=False).encode(), "zstd", asbytes=True)
-    ),
-    "t.tsv.gz": lambda frame, path: path.write_bytes(
-        gzip.compress(text(frame).to_csv(index=False, sep="\t").encode())
-    ),
+    "t.csv": to_text(),
+    "t.tsv": to_text(separator="\t"),
+    "t.csv.gz": to_text(gzip.compress),
+    "t.csv.bz2": to_text(bz2.compress),
+    "t.csv.zst": to_text(lambda content: bytes(pa.compress(content, "zstd", asbytes=True))),
+    "t.tsv.gz": to_text(gzip.compress, "\t"),
     "t.parquet": lambda frame, path: frame.to_parquet(path, index=False, row_group_size=2),
     "folder": to_parquet_folder,
     "folder.parquet": to_parquet_folder,
-    "t.arrow": to_arrow_file,
-    "t.feather": to_arrow_stream,
+    "t.arrow": to_arrow(ipc.new_file),
+    "t.feather": to_arrow(ipc.new_stream),
 }
 
 
@@ -214,21 +214,22 @@ def test_sqlite(tmp_path: Path) -> None:
     assert "cannot be read" in refused(SqlSource(url=url, query=f"SELECT {CANARY!r} FROM WHERE"))
 
 
+def in_sqlite_columns(path: Path, columns: str, rows: Sequence[tuple[Any, ...]]) -> SqlSource:
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE t ({columns})")
+        connection.executemany(f"INSERT INTO t VALUES ({', '.join('?' * len(rows[0]))})", rows)
+    return SqlSource(url=f"sqlite:///{path}", table="t")
+
+
 def test_a_column_of_several_kinds_in_sqlite_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "t.db") as connection:
-        connection.execute("CREATE TABLE t (x, y)")
-        connection.executemany("INSERT INTO t VALUES (?, ?)", [(1, 1), (CANARY, 2.5)])
-    source = SqlSource(url=f"sqlite:///{tmp_path / 't.db'}", table="t")
+    source = in_sqlite_columns(tmp_path / "t.db", "x, y", [(1, 1), (CANARY, 2.5)])
     assert "'x' holds values of several kinds" in refused(source)
     assert read_raw(source, "T", ["y"])["y"].tolist() == [1.0, 2.5]
 
 
 def test_batches_of_whole_and_of_fractional_numbers_are_one_column(tmp_path: Path) -> None:
-    rows = [(i,) for i in range(70_000)] + [(0.5,)]
-    with sqlite3.connect(tmp_path / "t.db") as connection:
-        connection.execute("CREATE TABLE t (x)")
-        connection.executemany("INSERT INTO t VALUES (?)", rows)
-    raw = read_raw(SqlSource(url=f"sqlite:///{tmp_path / 't.db'}", table="t"), "T")
+    rows = [*((i,) for i in range(70_000)), (0.5,)]
+    raw = read_raw(in_sqlite_columns(tmp_path / "t.db", "x", rows), "T")
     assert raw["x"].tolist() == [float(x) for (x,) in rows]
 
 
@@ -237,28 +238,26 @@ def server() -> Postgres:
     return postgres()
 
 
+SURVEY = """
+CREATE SCHEMA survey;
+CREATE TABLE survey.people (
+  code text, age integer, height numeric, born date, seen timestamptz, member boolean, other text,
+  id uuid DEFAULT gen_random_uuid(), amount numeric(20, 2) DEFAULT 3.50
+)
+"""
+
+
 def test_postgresql(server: Postgres, monkeypatch: pytest.MonkeyPatch) -> None:
     import sqlalchemy as sa
 
     engine = sa.create_engine(server.url)
-    frame = example()
-    rows: Any = [
-        {name: None if pd.isna(value) else value for name, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
+    frame = example().astype(object)
+    rows: Any = frame.where(frame.notna(), None).to_dict("records")
     with engine.begin() as connection:
-        connection.execute(sa.text("CREATE SCHEMA survey"))
-        connection.execute(
-            sa.text(
-                "CREATE TABLE survey.people (code text, age integer, height numeric, born date, "
-                "seen timestamptz, member boolean, other text, id uuid DEFAULT gen_random_uuid(), "
-                "amount numeric(20, 2) DEFAULT 3.50)"
-            )
-        )
-        connection.execute(
-            sa.text("INSERT INTO survey.people VALUES (:code, :age, :height, :born, :seen, :member, :other)"),
-            rows,
-        )
+        for statement in SURVEY.split(";"):
+            connection.execute(sa.text(statement))
+        values = ", ".join(f":{name}" for name in frame)
+        connection.execute(sa.text(f"INSERT INTO survey.people VALUES ({values})"), rows)
     engine.dispose()
     monkeypatch.setenv("GATE_PASSWORD", PASSWORD)
     url = server.url_with("GATE_PASSWORD")
@@ -410,9 +409,9 @@ def test_a_database_needs_a_table_or_a_query() -> None:
             SqlSource.model_validate({"url": "sqlite://", **both})
 
 
-def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> GateFolders:
+def gate_of(source: Any, home: Path, monkeypatch: pytest.MonkeyPatch, **changes: Any) -> GateFolders:
     monkeypatch.setenv("DAGSTER_HOME", str(home))
-    return folders_of(gates.resolve(gates.definition(ground_truth=source)).gate)
+    return folders_of(gates.resolve(gates.definition(ground_truth=source, **changes)).gate)
 
 
 def in_sqlite(home: Path) -> dict[str, str]:
@@ -436,15 +435,37 @@ def in_parquet_folder(home: Path) -> dict[str, str]:
     return {"path": "gt", "format": "parquet"}
 
 
-@pytest.mark.parametrize("where", [in_sqlite, in_duckdb, in_parquet_folder])
+def in_partitions(home: Path) -> dict[str, str]:
+    gates.ground_truth().to_parquet(home / "gt.parquet", partition_cols=["sex"])
+    return {"path": "gt.parquet"}
+
+
+def with_decimal_commas(home: Path) -> dict[str, str]:
+    table = gates.ground_truth().astype({"age": float})
+    table.to_csv(home / "gt.csv", index=False, sep=";", decimal=",")
+    return {"path": "gt.csv", "delimiter": ";", "decimal": ","}
+
+
+@pytest.mark.parametrize(
+    ("where", "engine"),
+    [
+        *((where, "auto") for where in (in_sqlite, in_duckdb, in_parquet_folder)),
+        *product([in_partitions, with_decimal_commas], ["memory", "partitioned"]),
+        (in_partitions, "duckdb://"),
+    ],
+)
 def test_a_gate_reads_its_ground_truth_from_anywhere(
-    where: Callable[[Path], dict[str, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    where: Callable[[Path], dict[str, str]], engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folders = gate_of(where(tmp_path), tmp_path, monkeypatch)
+    folders = gate_of(where(tmp_path), tmp_path, monkeypatch, engine=engine)
     actual = gates.evaluate_copy(folders)
-    assert arrival.record_ground_truth(folders).sha256 == actual.dossier["measured"]["ground_truth"]
+    before = arrival.record_ground_truth(folders).sha256
+    assert before == actual.dossier["measured"]["ground_truth"]
     assert actual.dossier["decision"] == "refused"
     assert actual.result.identity["repU"][1] == actual.result.identity["UiO"][1] > 0
+    if where is in_partitions:
+        (tmp_path / "gt.parquet" / "sex=f").rename(tmp_path / "gt.parquet" / "sex=moved")
+        assert folders.ground_truth.sha256() != before
 
 
 def test_a_database_that_changed_is_not_measured_unseen(
