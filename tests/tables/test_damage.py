@@ -4,12 +4,13 @@ import bz2
 import gzip
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+import pyreadstat
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from support import gates
 from support.gates import Home
 from support.refusals import refusal
@@ -18,7 +19,6 @@ from support.sampling import some_of
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.contract import read_canonical
-from disclosure_pipeline.tables.damage import describe_separator, name_separator
 from disclosure_pipeline.tables.dictionary import Column, Contract
 from disclosure_pipeline.tables.sources import FileSource, read_column_names, read_raw
 
@@ -34,18 +34,14 @@ def csv(encoding: str = "utf-8", separator: str = ",") -> bytes:
     return people().to_csv(index=False, sep=separator).encode(encoding)
 
 
-def parquet() -> bytes:
-    return bytes(people().to_parquet() or b"")
+def written(write: Callable[[pd.DataFrame, Any], object]) -> bytes:
+    with TemporaryDirectory() as folder:
+        write(people(), Path(folder) / "t.sav")
+        return (Path(folder) / "t.sav").read_bytes()
 
 
-def arrow() -> bytes:
-    sink = pa.BufferOutputStream()
-    people().to_feather(sink)
-    return sink.getvalue().to_pybytes()
-
-
-def with_holes(content: bytes) -> bytes:
-    return content[:50] + b"\xff" * 200 + content[250:]
+def with_holes(content: bytes, start: int = 50) -> bytes:
+    return content[:start] + b"\xff" * 200 + content[start + 200 :]
 
 
 def change_byte(content: bytes) -> bytes:
@@ -53,94 +49,90 @@ def change_byte(content: bytes) -> bytes:
     return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
 
 
+CSV, PARQUET = csv(), bytes(people().to_parquet() or b"")
+ARROW = written(pd.DataFrame.to_feather)
+SAV = written(pyreadstat.write_sav)
+XLSX = written(lambda frame, path: frame.to_excel(path, index=False, engine="openpyxl"))
+CUT_OFF = "damaged: it is cut off"
 NOT_DECOMPRESSED = "damaged or cut off: it cannot be decompressed"
+NO_UTF_8 = "of another encoding: line 3 is not UTF-8 (it may be Latin"
+ROW_NAMES = (
+    "every record has one field more than the first line, and the first field numbers the records: R's "
+    "row names; write the table without them, as write.csv(..., row.names = FALSE) does"
+)
+NO_NAME = "lacks a column's name; if the first fields are R's row names, write the table without them"
 
 # Name of the case: the file, its content, and a part of the message about it.
-PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
-    "Parquet, truncated": ("t.parquet", lambda: parquet()[:-20], "damaged: it is cut off"),
-    "Parquet, a start of it": ("t.parquet", lambda: parquet()[:100], "damaged: it is cut off"),
-    "Parquet, overwritten": (
-        "t.parquet",
-        lambda: with_holes(parquet()),
-        "damaged: its content does not have",
-    ),
-    "Parquet, empty": ("t.parquet", lambda: b"", "empty: it has no bytes"),
-    "text as Parquet": ("t.parquet", csv, "its name says Parquet, its content is text, such as CSV"),
+PROBLEMS: dict[str, tuple[str, bytes, str]] = {
+    "Parquet, truncated": ("t.parquet", PARQUET[:-20], CUT_OFF),
+    "Parquet, a start of it": ("t.parquet", PARQUET[:100], CUT_OFF),
+    "Parquet, overwritten": ("t.parquet", with_holes(PARQUET), "damaged: its content does not have"),
+    "Parquet, empty": ("t.parquet", b"", "empty: it has no bytes"),
+    "text as Parquet": ("t.parquet", CSV, "its name says Parquet, its content is text, such as CSV"),
     "noise that begins as text": (
-        "t.parquet",
-        lambda: b"Za\xe9\xf9\xb0q\xaa!" + bytes(range(256)),
+        *("t.parquet", b"Za\xe9\xf9\xb0q\xaa!" + bytes(range(256))),
         "damaged, or of another format: it does not begin as a Parquet file",
     ),
-    "noise as Parquet": ("t.parquet", lambda: bytes(range(128, 256)), "does not begin as a Parquet file"),
-    "Arrow, truncated": ("t.arrow", lambda: arrow()[:-200], "damaged: it is cut off"),
-    "Arrow, empty": ("t.arrow", lambda: b"", "empty: it has no bytes"),
-    "Parquet as Arrow": ("t.arrow", parquet, "its name says Arrow, its content is Parquet"),
-    "Parquet as text": ("t.csv", parquet, "its name says text, its content is Parquet"),
-    "a workbook as text": ("t.csv", lambda: b"PK\x03\x04" + b"a" * 99, "or a workbook of a spreadsheet"),
-    "gzip as text": ("t.csv", lambda: gzip.compress(csv()), "its name says text, its content is gzip"),
-    "CSV, empty": ("t.csv", lambda: b"", "empty: it has no bytes"),
-    "CSV, blank lines": ("t.csv", lambda: b"\n\n\n", "empty: it has only blank lines"),
-    "UTF-16": ("t.csv", lambda: csv("utf-16"), "of another encoding: it is UTF-16; save it as UTF-8"),
-    "UTF-16 without a mark": ("t.csv", lambda: csv("utf-16-le"), "of another encoding: it is UTF-16, or no"),
-    "UTF-32": ("t.csv", lambda: csv("utf-32"), "of another encoding: it is UTF-32"),
-    "Latin-1": ("t.csv", lambda: csv("latin-1"), "of another encoding: line 3 is not UTF-8 (it may be Latin"),
-    "Latin-1, compressed": ("t.csv.gz", lambda: gzip.compress(csv("latin-1")), "line 3 is not UTF-8"),
-    "semicolons": ("t.csv", lambda: csv(separator=";"), "its first line has semicolons instead"),
-    "semicolons and decimal commas": (
+    "noise as Parquet": ("t.parquet", bytes(range(128, 256)), "does not begin as a Parquet file"),
+    "Arrow, truncated": ("t.arrow", ARROW[:-200], CUT_OFF),
+    "Arrow, empty": ("t.arrow", b"", "empty: it has no bytes"),
+    "Parquet as Arrow": ("t.arrow", PARQUET, "its name says Arrow, its content is Parquet"),
+    "Parquet as text": ("t.csv", PARQUET, "its name says text, its content is Parquet"),
+    "a workbook as text": ("t.csv", b"PK\x03\x04" + b"a" * 99, "or a workbook of a spreadsheet"),
+    "gzip as text": ("t.csv", gzip.compress(CSV), "its name says text, its content is gzip"),
+    "CSV, empty": ("t.csv", b"", "empty: it has no bytes"),
+    "CSV, blank lines": ("t.csv", b"\n\n\n", "empty: it has only blank lines"),
+    "UTF-16": ("t.csv", csv("utf-16"), "of another encoding: it is UTF-16; save it as UTF-8"),
+    "UTF-16 without a mark": ("t.csv", csv("utf-16-le"), "of another encoding: it is UTF-16, or no"),
+    "UTF-32": ("t.csv", csv("utf-32"), "of another encoding: it is UTF-32"),
+    "Latin-1": ("t.csv", csv("latin-1"), NO_UTF_8),
+    "Latin-1, compressed": ("t.csv.gz", gzip.compress(csv("latin-1")), NO_UTF_8),
+    "semicolons": ("t.csv", csv(separator=";"), "its first line has semicolons instead"),
+    "semicolons and decimal commas": ("t.csv", b"a;b\n1,5;2\n2,5;3\n", "its first line has semicolons"),
+    "tabs": ("t.csv", csv(separator="\t"), "its first line has tabs instead"),
+    "bars": ("t.csv", csv(separator="|"), "its first line has vertical bars"),
+    "commas by the name of tabs": ("t.tsv", CSV, "its first line has commas instead"),
+    "a field too few": ("t.csv", CSV + b"f,x\n", "line 802 has 2 fields, but the first line has 3"),
+    "one field": ("t.csv", CSV + b"f\n", "line 802 has 1 field, but the first line has 3"),
+    "a field too many": ("t.csv", CSV + b"f,x,1,2\n", "line 802 has 4 fields, but the first line has 3"),
+    "R's row names": ("t.csv", b'"sex","age"\n"1","f",30\n"2","m",41\n"7","f",52\n', ROW_NAMES),
+    "R's row names, tabs": ("t.tsv", b"sex\tage\n1\tf\t30\n2\tm\t41\n", "numbers the records: R's"),
+    "R's row names as text": ("t.csv", b'"sex","age"\n"Mazda RX4","f",30\n"Fiat","m",41\n', NO_NAME),
+    "a separator at each end": ("t.csv", b"a,b\n1,2,\n1,4,\n", "if every record ends with a separator"),
+    "names of some": (
         "t.csv",
-        lambda: b"a;b\n1,5;2\n2,5;3\n",
-        "its first line has semicolons",
-    ),
-    "tabs": ("t.csv", lambda: csv(separator="\t"), "its first line has tabs instead"),
-    "bars": ("t.csv", lambda: csv(separator="|"), "its first line has vertical bars"),
-    "commas by the name of tabs": ("t.tsv", csv, "its first line has commas instead"),
-    "a field too few": ("t.csv", lambda: csv() + b"f,x\n", "line 802 has 2 fields, but the first line has 3"),
-    "one field": ("t.csv", lambda: csv() + b"f\n", "line 802 has 1 field, but the first line has 3"),
-    "a field too many": (
-        "t.csv",
-        lambda: csv() + b"f,x,1,2\n",
-        "line 802 has 4 fields, but the first line has 3",
-    ),
-    "R's row names": (
-        "t.csv",
-        lambda: b'"sex","age"\n"1","f",30\n"2","m",41\n"7","f",52\n',
-        "every record has one field more than the first line, and the first field numbers the records: R's "
-        "row names; write the table without them, as write.csv(..., row.names = FALSE) does",
-    ),
-    "R's row names, tabs": ("t.tsv", lambda: b"sex\tage\n1\tf\t30\n2\tm\t41\n", "numbers the records: R's"),
-    "R's row names as text": (
-        "t.csv",
-        lambda: b'"sex","age"\n"Mazda RX4","f",30\n"Fiat","m",41\n',
-        "which lacks a column's name; if the first fields are R's row names, write the table without them",
-    ),
-    "a separator at each end": (
-        "t.csv",
-        lambda: b"a,b\n1,2,\n1,4,\n",
-        "if every record ends with a separator",
-    ),
-    "row names of some records": (
-        "t.csv",
-        lambda: b"sex,age\n1,f,30\n2,m\n",
+        b"sex,age\n1,f,30\n2,m\n",
         "line 2 has 3 fields, but the first line has 2",
     ),
-    "an open quotation mark": ("t.csv", lambda: b'a,b\n"x,1\n2,3\n', "or lack a quotation mark"),
-    "gzip, truncated": ("t.csv.gz", lambda: gzip.compress(csv() * 99)[:-20], NOT_DECOMPRESSED),
-    "gzip, only by name": ("t.csv.gz", csv, "its name says gzip, but it is not compressed that way"),
-    "gzip, one byte another": ("t.csv.gz", lambda: change_byte(gzip.compress(csv())), NOT_DECOMPRESSED),
-    "bzip2, truncated": ("t.csv.bz2", lambda: bz2.compress(csv())[:-9], NOT_DECOMPRESSED),
-    "zstd, truncated": (
-        "t.csv.zst",
-        lambda: pa.compress(csv(), "zstd", asbytes=True)[:-20],
-        NOT_DECOMPRESSED,
+    "an open quotation mark": ("t.csv", b'a,b\n"x,1\n2,3\n', "or lack a quotation mark"),
+    "gzip, truncated": ("t.csv.gz", gzip.compress(CSV * 99)[:-20], NOT_DECOMPRESSED),
+    "gzip, only by name": ("t.csv.gz", CSV, "its name says gzip, but it is not compressed that way"),
+    "gzip, one byte another": ("t.csv.gz", change_byte(gzip.compress(CSV)), NOT_DECOMPRESSED),
+    "bzip2, truncated": ("t.csv.bz2", bz2.compress(CSV)[:-9], NOT_DECOMPRESSED),
+    "zstd, truncated": ("t.csv.zst", pa.compress(CSV, "zstd", asbytes=True)[:-20], NOT_DECOMPRESSED),
+    "text as Arrow": ("t.arrow", CSV, "its name says Arrow, its content is text, such as CSV"),
+    "a record cut off": ("t.csv", CSV[: CSV.rindex(b",")], "has 2 fields, but the first line has 3"),
+    "a header in Latin-1": ("t.csv", "größe,a\nx,1\n".encode("latin-1"), "line 1 is not UTF-8"),
+    "zeros": ("t.csv", bytes(64), "or not text, as it holds zero bytes"),
+    "SPSS, truncated": ("t.sav", SAV[:-100], "it is damaged or cut off, or its text has another encoding"),
+    "SPSS, a start of it": ("t.sav", SAV[:80], "it is damaged or cut off"),
+    "SPSS, empty": ("t.sav", b"", "it is empty"),
+    "Parquet as SPSS": ("t.sav", b"PAR1" + bytes(50), "its name says SPSS, its content is Parquet"),
+    "SPSS as Stata": ("t.dta", SAV, "it does not begin as a file of Stata does"),
+    "SPSS as SAS": ("t.sas7bdat", SAV, "it does not begin as a file of SAS does"),
+    "SPSS as a transport file of SAS": ("t.xpt", SAV, "it does not begin as a file of SAS does"),
+    "SPSS as a portable file": ("t.por", SAV, "it is damaged or cut off"),
+    "workbook, truncated": ("t.xlsx", XLSX[:-300], "it is damaged or cut off"),
+    "workbook, overwritten": (
+        *("t.xlsx", with_holes(XLSX, XLSX.index(b"xl/worksheets/sheet1.xml") + 50)),
+        "it is damaged or cut off",
     ),
-    "text as Arrow": ("t.arrow", csv, "its name says Arrow, its content is text, such as CSV"),
-    "a record cut off": (
-        "t.csv",
-        lambda: csv()[: csv().rindex(b",")],
-        "has 2 fields, but the first line has 3",
+    "workbook, empty": ("t.xlsx", b"", "it is empty"),
+    "text as a workbook": (
+        *("t.xlsx", CSV),
+        "it does not begin as a file of Excel or OpenDocument does",
     ),
-    "a header in Latin-1": ("t.csv", lambda: "größe,a\nx,1\n".encode("latin-1"), "line 1 is not UTF-8"),
-    "zeros": ("t.csv", lambda: bytes(64), "or not text, as it holds zero bytes"),
+    "Parquet as a workbook": ("t.xlsx", b"PAR1" + bytes(40), "its content is Parquet"),
 }
 
 
@@ -148,8 +140,8 @@ PROBLEMS: dict[str, tuple[str, Callable[[], bytes], str]] = {
 def test_the_message_says_what_is_wrong_with_a_file(what: str, tmp_path: Path) -> None:
     """It names the file, holds none of its values, and is the same in every way of reading."""
     name, content, text = PROBLEMS[what]
-    (tmp_path / name).write_bytes(content())
-    (tmp_path / "people.csv").write_bytes(csv())
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "people.csv").write_bytes(CSV)
     # Before a file is read, its size is looked at, which chooses the engine.
     measured = refusal(lambda: dp.disclosure(tmp_path / "people.csv", tmp_path / name, ["sex"]), SECRET)
     assert text in str(measured)
@@ -191,18 +183,10 @@ def test_a_column_of_parquet_may_have_any_name(tmp_path: Path) -> None:
     assert read_column_names(tmp_path / "t.parquet", TABLE) == ("a;b",)
 
 
-@given(st.lists(st.text("abc_", min_size=1), min_size=2, max_size=6), st.sampled_from(";\t|"))
-def test_finds_names_with_another_separator(names: list[str], separator: str) -> None:
-    actual = name_separator([separator.join(names)])
-    assert actual is not None and actual in describe_separator(actual)
-    assert name_separator(names) is None
-    assert name_separator(names[:1]) is None
-
-
 def test_finds_a_damaged_file_in_a_folder(tmp_path: Path) -> None:
     (tmp_path / "t").mkdir()
     for number in (1, 2):
-        (tmp_path / "t" / f"{number}.parquet").write_bytes(parquet()[: -20 if number == 2 else None])
+        (tmp_path / "t" / f"{number}.parquet").write_bytes(PARQUET[: -20 if number == 2 else None])
     with pytest.raises(InputError, match="'t' cannot be read: it is damaged: it is cut off"):
         read_raw(tmp_path / "t", TABLE)
 
@@ -212,7 +196,7 @@ def test_a_candidate_is_named_as_it_was_delivered(what: str, home: Home) -> None
     """The hash that its bytes are stored under says nothing to a reader."""
     name, content, message = PROBLEMS[what]
     delivered = f"delivery{name[1:]}"
-    home.deliver("c", {delivered: content()})
+    home.deliver("c", {delivered: content})
     home.prepare()
     run = home.run_gate("c")
     assert not run.success
