@@ -122,59 +122,75 @@ def test_every_value_that_breaks_a_rule_is_counted(
 
 def test_an_empty_field_is_missing(csv: Any) -> None:
     path = csv('a,b,c,d,e\nx,1,0.5,true,2020-01-01\n,,,,\n"",2,1,false,2020-01-02\n')
-    actual = values(
-        path,
-        a={"type": "category"},
-        b={"type": "integer"},
-        c={"type": "number"},
-        d={"type": "boolean"},
-        e={"type": "date"},
-    )
+    types = ("category", "integer", "number", "boolean", "date")
+    actual = values(path, **{name: {"type": kind} for name, kind in zip("abcde", types, strict=True)})
     assert [column[1] for column in actual.values()] == [None] * 5
     assert actual["a"][2] is None
 
 
-def test_every_violation_is_counted(csv: Any) -> None:
-    path = csv(
+NOT_DECLARED = "not in the data dictionary: compare the first line with it"
+CATEGORY = {"type": "category"}
+# A file, what is declared of its columns, and the violations.
+BROKEN: dict[str, tuple[str, dict[str, Any], dict[tuple[str, str], int]]] = {
+    "several": (
         """\
         sex,age,income,extra
         Kwisatz,20,1,x
         Quetzalcoatl,x,42.108,x
         m,48151623,,x
         m,Quetzalcoatl,1887-03-04,x
-        """
-    )
-    actual = broken(
-        path,
-        sex={"type": "category", "levels": ["m"]},
-        age={"type": "integer", "range": [0, 99]},
-        income={"type": "integer"},
-        work={"type": "category"},
-    )
-    assert actual == {
-        ("sex", "is not among the declared levels"): 2,
-        ("age", "is not of type integer"): 2,
-        ("age", "is outside the range"): 1,
-        ("income", "is not of type integer"): 2,
-        ("work", "the column is not in the table"): 4,
-        ("(other columns)", "1 column is not in the data dictionary: compare the first line with it"): 4,
-    }
+        """,
+        {
+            "sex": {"type": "category", "levels": ["m"]},
+            "age": {"type": "integer", "range": [0, 99]},
+            "income": {"type": "integer"},
+            "work": CATEGORY,
+        },
+        {
+            ("sex", "is not among the declared levels"): 2,
+            ("age", "is not of type integer"): 2,
+            ("age", "is outside the range"): 1,
+            ("income", "is not of type integer"): 2,
+            ("work", "the column is not in the table"): 4,
+            ("(other columns)", f"1 column is {NOT_DECLARED}"): 4,
+        },
+    ),
+    # A model may have written records of the ground truth there.
+    "columns that are not declared": (
+        ",".join(["sex", *(f"Kwisatz-{number}" for number in range(300))]) + "\n" + ",".join("m" * 301),
+        {"sex": CATEGORY},
+        {("(other columns)", f"300 columns are {NOT_DECLARED}"): 1},
+    ),
+    "row numbers of pandas": (
+        ",sex\n0,m\n1,m\n",
+        {"sex": CATEGORY},
+        {
+            (
+                "(other columns)",
+                "1 column is not in the data dictionary: it holds the row numbers of pandas; "
+                "write the table without its index",
+            ): 2
+        },
+    ),
+    # One forgotten in a table would share nothing with the other, so that no risk would be seen.
+    "missing values alone": (
+        "a,b\n,1\n?,2\n",
+        {"a": {"type": "category", "missing_codes": ["?"]}, "b": {"type": "integer"}},
+        {("a", "holds nothing but missing values"): 2},
+    ),
+    "many values": (
+        "\n".join(["a", *(f"Quetzalcoatl {number}" for number in range(20_000))]),
+        {"a": {"type": "integer"}},
+        {("a", "is not of type integer"): 20_000},
+    ),
+    "no records": ("a\n", {"a": CATEGORY}, {("(all)", "the table has no records"): 0}),
+}
 
 
-def test_columns_that_are_not_declared_are_counted_and_not_named(csv: Any) -> None:
-    """A model may have written records of the ground truth there."""
-    names = ["sex", *(f"Kwisatz-{number}" for number in range(300))]
-    path = csv("\n".join(",".join(row) for row in (names, ["m"] * 301)))
-    [((column, rule), records)] = broken(path, sex={"type": "category"}).items()
-    assert (column, records) == ("(other columns)", 1)
-    assert rule.startswith("300 columns are not in the data dictionary")
-
-
-def test_the_row_numbers_of_pandas_are_recognised(csv: Any) -> None:
-    actual = broken(csv(",sex\n0,m\n1,m\n"), sex={"type": "category"})
-    [(column, rule)] = actual
-    assert column == "(other columns)"
-    assert rule.endswith("it holds the row numbers of pandas; write the table without its index")
+@pytest.mark.parametrize("what", BROKEN)
+def test_every_violation_is_counted_and_no_value_is_named(what: str, csv: Any) -> None:
+    content, declared, expected = BROKEN[what]
+    assert broken(csv(content), **declared) == expected
 
 
 def test_shares_are_of_all_records() -> None:
@@ -185,24 +201,8 @@ def test_shares_are_of_all_records() -> None:
 def test_ignores_undeclared_columns_of_gt_alone(csv: Any) -> None:
     """A candidate must not have them, as they would be published."""
     path = csv("a,name\nx,Quetzalcoatl\n")
-    table = read_canonical(path, contract(False, a={"type": "category"}))
-    assert list(table.frame) == ["a"]
-    assert broken(path, a={"type": "category"}) == {
-        ("(other columns)", "1 column is not in the data dictionary: compare the first line with it"): 1
-    }
-
-
-def test_refuses_a_column_of_missing_values_alone(csv: Any) -> None:
-    """One forgotten in a table would share nothing with the other, so that no risk would be seen."""
-    column = {"type": "category", "missing_codes": ["?"]}
-    assert broken(csv("a,b\n,1\n?,2\n"), a=column, b={"type": "integer"}) == {
-        ("a", "holds nothing but missing values"): 2
-    }
-
-
-def test_counts_many_different_broken_values(csv: Any) -> None:
-    path = csv("\n".join(["a", *(f"Quetzalcoatl {number}" for number in range(20_000)), ""]))
-    assert broken(path, a={"type": "integer"}) == {("a", "is not of type integer"): 20_000}
+    assert list(read_canonical(path, contract(False, a=CATEGORY)).frame) == ["a"]
+    assert broken(path, a=CATEGORY) == {("(other columns)", f"1 column is {NOT_DECLARED}"): 1}
 
 
 CHECK = """
@@ -228,10 +228,6 @@ def test_the_environment_neither_stops_the_checks_nor_is_changed(csv: Any) -> No
     environment["NPY_DISABLE_CPU_FEATURES"] = ""  # what the package says to NumPy is another test's
     ran = run_program([sys.executable, "-c", CHECK, path], env=environment)
     assert (ran.returncode, ran.stdout.strip()) == (0, "[('is not of type integer', 1)]"), ran.stderr
-
-
-def test_refuses_a_table_without_records(csv: Any) -> None:
-    assert broken(csv("a\n"), a={"type": "category"}) == {("(all)", "the table has no records"): 0}
 
 
 def test_another_delimiter_is_refused_without_the_header(csv: Any) -> None:

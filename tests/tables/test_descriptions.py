@@ -132,39 +132,39 @@ def test_a_label_of_a_variable(
     assert bool(columns["born"].label) == alone
 
 
+MANY = {code: f"place {code}" for code in range(MOST_LABELS + 1)}
+THEMSELVES = ": its levels are the values themselves"
+
+
 @pytest.mark.parametrize(
-    ("labels", "why"),
+    ("values", "labels", "levels", "note"),
     [
-        ({1: "yes", 2: "no", 3: "no"}, "several values have the label 'no'"),
-        ({1: "yes", 2: "no", 3: " no"}, "several values have the label 'no'"),
-        ({1: "2", 2: "1", 3: "x"}, "the label '2', '1' is also a value"),
-        ({1: "yes", 2: "no", 3: " "}, "a value has an empty label"),
+        *(
+            ([1, 2, 3], labels, ["1", "2", "3"], why + THEMSELVES)
+            for labels, why in (
+                ({1: "yes", 2: "no", 3: "no"}, "several values have the label 'no'"),
+                ({1: "yes", 2: "no", 3: " no"}, "several values have the label 'no'"),
+                ({1: "2", 2: "1", 3: "x"}, "the label '2', '1' is also a value"),
+                ({1: "yes", 2: "no", 3: " "}, "a value has an empty label"),
+            )
+        ),
+        (["f", "m", "zz"], {"f": "F", "m": "M"}, ["f", "m", "zz"], "some values have no label" + THEMSELVES),
+        ([*MANY], MANY, [], f"more than {MOST_LABELS} values have labels"),
+        ([np.nan], {1: "yes", 2: "no"}, ["yes", "no"], ""),
     ],
 )
-def test_labels_that_collide(labels: Any, why: str, tmp_path: Path) -> None:
+def test_labels_that_are_no_levels(
+    values: list[Any], labels: Any, levels: list[str], note: str, tmp_path: Path
+) -> None:
     """No two values become one."""
-    entries = column([1, 2, 3] * 20, tmp_path, variable_value_labels=labels)
-    assert entries["note"] == f"{why}: its levels are the values themselves"
-    assert [level["level"] for level in entries["levels"]] == ["1", "2", "3"]
-    assert "aliases" not in str(entries["levels"])
-
-
-def test_many_labels_are_not_written(tmp_path: Path) -> None:
-    labels = {code: f"place {code}" for code in range(MOST_LABELS + 1)}
-    entries = column(list(labels) * 20, tmp_path, variable_value_labels=labels)
-    assert entries["type"] == "category" and entries.get("levels") is None
-    assert entries["note"].startswith(f"more than {MOST_LABELS} values have labels")
-
-
-def test_some_texts_without_a_label(tmp_path: Path) -> None:
-    entries = column(["f", "m", "zz"] * 20, tmp_path, variable_value_labels={"f": "female", "m": "male"})
-    assert entries["levels"] == ["f", "m", "zz"]
-    assert entries["note"] == "some values have no label: its levels are the values themselves"
-
-
-def test_nothing_but_missing_values_with_labels(tmp_path: Path) -> None:
-    entries = column([np.nan] * 20, tmp_path, variable_value_labels={1: "yes", 2: "no"})
-    assert [level["level"] for level in entries["levels"]] == ["yes", "no"]
+    result = drafted(
+        tmp_path / "t.sav", pd.DataFrame({"a": values * 20}), variable_value_labels={"a": labels}
+    )
+    entries = result.columns["a"].model_dump(exclude_defaults=True)
+    assert entries["type"] == "category"
+    assert list(result.columns["a"].level_names or ()) == levels
+    assert result.notes.get("a", "").startswith(note)
+    assert not note or "aliases" not in str(entries)
 
 
 def test_letters_of_stata_have_no_level(tmp_path: Path) -> None:
@@ -184,30 +184,25 @@ def test_other_files_have_no_descriptions(tmp_path: Path) -> None:
     assert read_descriptions(tmp_path / "t.xpt", "T")["A"].entries == {"label": "a label"}
 
 
-def test_the_command_writes_them(tmp_path: Path) -> None:
-    labels: Any = {"sex": {1: "male", 2: "female"}, "kids": {-8: "not asked"}}
-    frame = pd.DataFrame({"sex": [1, 2, 2, 1] * 20, "kids": [0, 1, 2, -8] * 20})
-    pyreadstat.write_sav(frame, tmp_path / "t.sav", variable_value_labels=labels)
-    printed = run_command("dictionary", "draft", tmp_path / "t.sav", "--confidential")
-    columns = yaml.safe_load(printed.stdout)["columns"]
-    assert columns["sex"]["levels"][0] == {"level": "male", "aliases": ["1"]}
-    assert columns["kids"]["special_values"] == [-8]
-
-
 def test_a_schema_is_completed_by_what_the_table_says_itself(tmp_path: Path) -> None:
     """SDV knows no labels, and calls a column that has some numbers."""
     labels: Any = {"sex": {1: "male", 2: "female"}, "kids": {-8: "not asked"}}
     frame = pd.DataFrame({"sex": [1, 2, 2, 1] * 20, "kids": [0, 1, 2, -8] * 20})
     names: Any = {"sex": "sex of the person", "kids": "number of children"}
     pyreadstat.write_sav(frame, tmp_path / "t.sav", column_labels=names, variable_value_labels=labels)
-    types: Any = {"sex": {"sdtype": "categorical"}, "kids": {"sdtype": "numerical"}}
-    (tmp_path / "t.json").write_text(json.dumps({"tables": {"t": {"columns": types}}}))
     arguments = ("dictionary", "draft", tmp_path / "t.sav", "--confidential")
-    alone, completed = (run_command(*arguments, *more) for more in ((), ("--from", tmp_path / "t.json")))
-    assert completed.exit_code == 0, completed.output
-    assert completed.stdout == alone.stdout
-    (tmp_path / "t.json").write_text(json.dumps({"tables": {"t": {"columns": {"sex": {"sdtype": "id"}}}}}))
-    columns = yaml.safe_load(run_command(*arguments, "--from", tmp_path / "t.json").stdout)["columns"]
+
+    def drafted(**types: str) -> str:
+        columns = {name: {"sdtype": kind} for name, kind in types.items()}
+        (tmp_path / "t.json").write_text(json.dumps({"tables": {"t": {"columns": columns}}}))
+        return run_command(*arguments, "--from", tmp_path / "t.json").stdout
+
+    alone = run_command(*arguments).stdout
+    assert drafted(sex="categorical", kids="numerical") == alone
+    columns = yaml.safe_load(alone)["columns"]
+    assert columns["sex"]["levels"][0] == {"level": "male", "aliases": ["1"]}
+    assert columns["kids"]["special_values"] == [-8]
+    columns = yaml.safe_load(drafted(sex="id"))["columns"]
     assert columns["sex"] == {"type": "text identifier", "label": "sex of the person"}
 
 

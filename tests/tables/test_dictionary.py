@@ -11,15 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import yaml
-from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from support.gates import run_command
 from support.paths import PACKAGE
 
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.errors import DisclosurePipelineError, InputError
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.canonical import Levels, read_levels
 from disclosure_pipeline.tables.contract import CanonicalTable, canonical_table
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
@@ -201,7 +199,7 @@ def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
         "seen": column("datetime", time_zone="Europe/Warsaw"),
         "ok": column("boolean", true_values=["true", "yes"], false_values=["no"]),
     }
-    ledger = canonical_table(raw, Contract(dictionary, "T", list(dictionary), True)).ledger
+    ledger = make_canonical(raw, **dictionary).ledger
     assert {(change.column, change.rule): change.records for change in ledger} == {
         ("sex", "outer blanks removed"): 1,
         ("sex", "brought to Unicode form NFC"): 1,
@@ -213,12 +211,9 @@ def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
         ("seen", "time brought to UTC"): 2,
         ("ok", "other spelling of true or false"): 2,
     }
-
-
-def test_what_is_canonical_already_changes_nothing() -> None:
-    raw = pd.DataFrame({"a": ["x", "y"], "n": [1, 2], "f": [0.5, 1.5], "d": ["2024-01-01", "2024-01-02"]})
-    dictionary = {"a": column("category"), "n": column("integer"), "f": column("number"), "d": column("date")}
-    assert canonical_table(raw, Contract(dictionary, "T", list(dictionary), True)).ledger == ()
+    same = pd.DataFrame({"a": ["x", "y"], "n": [1, 2], "f": [0.5, 1.5], "d": ["2024-01-01", "2024-01-02"]})
+    declared = {"a": column("category"), "n": column("integer"), "f": column("number"), "d": column("date")}
+    assert make_canonical(same, **declared).ledger == ()
 
 
 @pytest.mark.parametrize(
@@ -271,18 +266,6 @@ def test_finds_values_outside_the_range(declared: Column, raw: list[Any], outsid
 def test_a_contradiction_in_the_dictionary_is_refused(declared: dict[str, Any], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
         Column.model_validate(declared)
-
-
-def test_an_identifier_is_no_key_and_no_target() -> None:
-    with pytest.raises(ValidationError, match="person is a text identifier"):
-        Gate.model_validate(
-            {
-                **{"name": "g", "ground_truth": "g.csv", "incoming": "i", "store": "s", "releases": "r"},
-                "trusted_keys": "k",
-                "columns": {"person": {"type": "text identifier"}, "t": {"type": "category"}},
-                **{"keys": ["person"], "targets": ["t"], "policy": {"repU": 1, "DiSCO": 1}},
-            }
-        )
 
 
 SECRET = "the-only-one-of-its-kind"
@@ -366,28 +349,27 @@ def test_a_record_in_the_place_of_the_header_is_not_written(names: list[str]) ->
     assert "23" not in str(refused.value)
 
 
-def test_no_draft_is_made_from_a_confidential_table_without_asking(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    example().to_csv(path, index=False)
-
-    def run(*options: str) -> Result:
-        return CliRunner().invoke(main, ["dictionary", "draft", *options, str(path)])
-
-    silent = run()
-    assert silent.exit_code != 0
-    assert "--confidential" in silent.output
-    confidential = run("--confidential")
-    assert confidential.exit_code == 0
-    assert SECRET not in confidential.output
-    assert run("--confidential", "--smallest-count", "1").exit_code != 0
-    synthetic = run("--synthetic", "--smallest-count", "1")
-    assert synthetic.exit_code == 0
-    assert "rare" in synthetic.output
+@pytest.mark.parametrize(
+    ("options", "exit_code", "shown"),
+    [
+        ([], 2, "--confidential"),
+        (["--confidential"], 0, "region"),
+        (["--confidential", "--smallest-count", 1], 2, "smallest-count"),
+        (["--synthetic", "--smallest-count", 1], 0, "rare"),
+    ],
+)
+def test_no_draft_is_made_from_a_confidential_table_without_asking(
+    options: list[object], exit_code: int, shown: str, tmp_path: Path
+) -> None:
+    example().to_csv(tmp_path / "table.csv", index=False)
+    ran = run_command("dictionary", "draft", *options, tmp_path / "table.csv")
+    assert ran.exit_code == exit_code and shown in ran.output + ran.stderr
+    assert SECRET not in ran.output or "--synthetic" in options
 
 
 def test_the_schema_checks_the_file_of_a_gate() -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    schema = json.loads(CliRunner().invoke(main, ["dictionary", "schema"]).output)
+    schema = json.loads(run_command("dictionary", "schema").output)
     jsonschema.Draft202012Validator.check_schema(schema)
     content = yaml.safe_load((PACKAGE / "defs" / "survey" / "defs.yaml").read_text())
     jsonschema.validate(content, schema)
@@ -401,10 +383,9 @@ def test_an_offset_counts_whatever_the_environment_says(
     ignore: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # pyarrow drops offsets while this is set, and importing pandera sets it.
+    monkeypatch.setenv("PYARROW_IGNORE_TIMEZONE", ignore or "")
     if ignore is None:
-        monkeypatch.delenv("PYARROW_IGNORE_TIMEZONE", raising=False)
-    else:
-        monkeypatch.setenv("PYARROW_IGNORE_TIMEZONE", ignore)
+        monkeypatch.delenv("PYARROW_IGNORE_TIMEZONE")
     time = datetime(2024, 5, 1, 2, tzinfo=timezone(timedelta(hours=2)))
     for raw in (pd.Series([time, None], dtype=object), pd.Series(pd.Categorical([time, None]))):
         frame = make_canonical({"x": raw}, x=column("datetime", time_zone="UTC")).frame
