@@ -10,13 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from support.gates import run_command
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.cli.main import main
 from disclosure_pipeline.cli.printing import ExitCode, Report, Table, make_ending, print_report, to_html
 from disclosure_pipeline.evaluation.plots.drawing import convert
 from disclosure_pipeline.evidence.dossier import to_markdown_table
@@ -67,34 +66,22 @@ def test_signs_of_markdown_are_escaped(name: str) -> None:
     rendered = MarkdownIt("gfm-like", {"linkify": False}).render(escape_markdown(name))
     assert re.fullmatch(r"<p>[^<]+</p>\n", rendered)
     assert not re.search(r"(?<!\\)https?://", escape_markdown(name))
+    for plain in ("DiSCO[net_income]", "age 50+", "Größe"):  # these format nothing
+        assert escape_markdown(plain) == plain
 
 
-def test_names_that_format_nothing_stay_as_they_are() -> None:
-    for name in ("DiSCO[net_income]", "age 50+", "Größe"):
-        assert escape_markdown(name) == name
-
-
-@pytest.fixture(scope="module")
-def result() -> Any:
+def test_a_page_and_a_printed_result_escape_unseen_letters() -> None:
     table = pd.DataFrame({UNSEEN: list("aabbccdd") * 10, "job": list("xxyyxxyz") * 10})
-    return dp.disclosure(table, table, [UNSEEN], "job")
-
-
-def test_a_page_and_a_printed_result_escape_unseen_letters(result: Any) -> None:
+    result = dp.disclosure(table, table, [UNSEEN], "job")
     for text in (str(result), render_result(result)):
         assert text.replace("\n", "").isprintable()
     assert SHOWN in render_result(result)
 
 
 def test_a_chart_escapes_unseen_letters() -> None:
-    drawn = convert(
-        {
-            "data": {"values": [{"people": UNSEEN}]},
-            "mark": "point",
-            "title": UNSEEN,
-            "encoding": {"x": {"field": "people", "type": "nominal"}},
-        }
-    )
+    people = {"field": "people", "type": "nominal"}
+    data = {"values": [{"people": UNSEEN}]}
+    drawn = convert({"data": data, "mark": "point", "title": UNSEEN, "encoding": {"x": people}})
     assert drawn.count(SHOWN) >= 2  # in the title and beside the axis
     assert drawn.replace("\n", "").isprintable()
 
@@ -116,20 +103,14 @@ def test_an_error_escapes_unseen_letters() -> None:
     assert error.message == f"Column {SHOWN} is not there.\nIts columns are …"
 
 
-def test_printed_columns_of_a_file_are_escaped(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    pd.DataFrame({"age\u202e": ["young", "old"] * 20, "job": ["a", "b"] * 20}).to_csv(path, index=False)
-    printed = CliRunner().invoke(main, ["measure", *[str(path)] * 2, "--key", "age\u202e", "--target", "job"])
-    assert printed.output.replace("\n", "").isprintable()
-    assert r"age\u202e" in printed.output
-
-
-def test_a_drafted_dictionary_is_not_escaped(tmp_path: Path) -> None:
+def test_printed_columns_of_a_file_are_escaped_and_a_drafted_dictionary_is_not(tmp_path: Path) -> None:
     """An escape in the dictionary would be another level."""
     path = tmp_path / "table.csv"
-    pd.DataFrame({"job": ["a\u200b"] * 20 + ["b"] * 20}).to_csv(path, index=False)
-    printed = CliRunner().invoke(main, ["dictionary", "draft", "--synthetic", str(path)])
-    assert yaml.safe_load(printed.stdout)["columns"]["job"]["levels"] == ["a\u200b", "b"]
+    pd.DataFrame({"age\u202e": ["young", "old"] * 20, "job": ["a\u200b", "b"] * 20}).to_csv(path, index=False)
+    printed = run_command("measure", path, path, "--key", "age\u202e", "--target", "job").output
+    assert printed.replace("\n", "").isprintable() and r"age\u202e" in printed
+    drafted = run_command("dictionary", "draft", "--synthetic", path).stdout
+    assert yaml.safe_load(drafted)["columns"]["job"]["levels"] == ["a\u200b", "b"]
 
 
 @pytest.mark.parametrize("options", [{"groups": {"n": 2}}, {"within": {"n": 0.5}}])

@@ -61,26 +61,19 @@ def test_a_table_without_the_labelled_value(frames: Frames, tmp_path: Path) -> N
     without = people(2)[people(2)["kids"] >= 0]
     expected = dp.disclosure(people(1), without, ["sex", "age"], ["kids"]).attribute
     in_numbers = frames[1][["sex", "age"]].loc[without.index].assign(kids=without["kids"])
-    in_floats = in_numbers.assign(kids=in_numbers["kids"].astype(float))
-    in_text = in_numbers.assign(kids=in_numbers["kids"].astype(str))
-    for table in (in_numbers, in_floats, in_text):
+    tables: list[Any] = [in_numbers.astype({"kids": kind}) for kind in (int, float, str)]
+    tables[-1].to_csv(tmp_path / "sd.csv", index=False)
+    for table in (*tables, tmp_path / "sd.csv"):
         assert_frame_equal(dp.disclosure(frames[0], table, ["sex", "age"], ["kids"]).attribute, expected)
-    in_text.to_csv(tmp_path / "sd.csv", index=False)
-    actual = dp.disclosure(frames[0], tmp_path / "sd.csv", ["sex", "age"], ["kids"])
-    assert_frame_equal(actual.attribute, expected)
 
 
 def test_other_analyses_take_them(frames: Frames) -> None:
-    gt, sd = (people(seed).assign(kids=people(seed)["kids"].astype(str)) for seed in (1, 2))
-    codes = gt, sd
+    gt, sd = (people(seed).astype({"kids": str}) for seed in (1, 2))
     keys = [["sex"], ["sex", "age"]]
-    assert_frame_equal(
-        dp.disclosure_of_key_sets(*frames, keys, "kids").DiSCO,
-        dp.disclosure_of_key_sets(*codes, keys, "kids").DiSCO,
-    )
-    assert dp.resemblance(*frames).columns["TVD"]["kids"].item() == pytest.approx(
-        dp.resemblance(*codes).columns["TVD"]["kids"].item()
-    )
+    actual, expected = (dp.disclosure_of_key_sets(*of, keys, "kids").DiSCO for of in (frames, (gt, sd)))
+    assert_frame_equal(actual, expected)
+    distances = [dp.resemblance(*of).columns["TVD"]["kids"].item() for of in (frames, (gt, sd))]
+    assert distances[0] == pytest.approx(distances[1])
 
 
 def test_an_asset_may_return_them(frames: Frames, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -200,6 +200,12 @@ def test_one_of_several_tables_is_that_with_the_columns(tmp_path: Path) -> None:
         described({"tables": tables}, tmp_path, ("c",))
 
 
+DAY = datetime.date(2000, 1, 1)
+UNIQUE, LEVELS = {"unique": True}, {"enum": ["x", "y"]}
+ORDERED = Description({"levels": ["x", "y"]}, is_ordered=True, types=("ordered category",))
+CODES = ["", "-9", {"value": "NA", "label": "none"}]
+
+
 @pytest.mark.parametrize(
     ("field", "expected"),
     [
@@ -207,37 +213,21 @@ def test_one_of_several_tables_is_that_with_the_columns(tmp_path: Path) -> None:
         ({"type": "year"}, Description(types=("integer",))),
         ({"type": "any"}, Description()),
         ({"type": "string", "title": "A"}, Description({"description": "A"}, types=("category",))),
-        ({"type": "string", "constraints": {"unique": True}}, Description(types=("text identifier",))),
-        (
-            {"type": "string", "constraints": {"enum": ["x", "y"]}},
-            Description({"levels": ["x", "y"]}, types=("category",)),
-        ),
-        (
-            {"type": "string", "categories": ["x", "y"], "categoriesOrdered": True},
-            Description({"levels": ["x", "y"]}, is_ordered=True, types=("ordered category",)),
-        ),
+        ({"type": "string", "constraints": UNIQUE}, Description(types=("text identifier",))),
+        ({"type": "string", "constraints": LEVELS}, Description({"levels": ["x", "y"]}, types=("category",))),
+        ({"type": "string", "categories": ["x", "y"], "categoriesOrdered": True}, ORDERED),
         (
             {"type": "integer", "categories": [{"value": 1, "label": "yes"}]},
             Description({}, {1: "yes"}, types=("category",)),
         ),
         (
-            {
-                "type": "date",
-                "format": "%d.%m.%Y",
-                "constraints": {"minimum": "2000-01-01", "maximum": "2001-01-01"},
-            },
-            Description(
-                {
-                    "date_format": "%d.%m.%Y",
-                    "range": [datetime.date(2000, 1, 1), datetime.date(2001, 1, 1)],
-                },
-                types=("date",),
-            ),
+            {"type": "date", "format": "%d.%m.%Y", "constraints": {"minimum": str(DAY), "maximum": str(DAY)}},
+            Description({"date_format": "%d.%m.%Y", "range": [DAY, DAY]}, types=("date",)),
         ),
         ({"type": "datetime", "format": "default"}, Description(types=("datetime",))),
         ({"type": "integer", "constraints": {"minimum": 0}}, Description(types=("integer",))),
         (
-            {"type": "number", "missingValues": ["", "-9", {"value": "NA", "label": "none"}]},
+            {"type": "number", "missingValues": CODES},
             Description({"missing_codes": [-9, "NA"]}, types=("number",)),
         ),
     ],
@@ -284,11 +274,16 @@ def test_contradictions_are_told(values: Any, content: Any, note: str | None, tm
         ("s.yaml", b"a: [", "cannot be read (ParserError)"),
         ("s.json", b"\xff\xfe", "cannot be read (UnicodeDecodeError)"),
         ("s.json", b"[" * 100_000, "cannot be read (RecursionError)"),
-        ("s.json", b"[]", "describes no table"),
-        ("s.json", b'{"columns": {"a": {"type": "x"}}}', "describes no table"),
-        ("s.json", b'{"columns": ["a"]}', "describes no table"),
         ("s.yaml", b"Quetzalcoatl", "describes no table"),
-        ("s.json", b'{"fields": []}', "describes no table"),
+        *(
+            ("s.json", content, "describes no table")
+            for content in (
+                b"[]",
+                b'{"columns": {"a": {"type": "x"}}}',
+                b'{"columns": ["a"]}',
+                b'{"fields": []}',
+            )
+        ),
     ],
 )
 def test_other_files_are_refused(name: str, content: bytes, problem: str, tmp_path: Path) -> None:
@@ -297,47 +292,35 @@ def test_other_files_are_refused(name: str, content: bytes, problem: str, tmp_pa
     assert problem in message and "metadata of SDV" in message
 
 
+PARTS = ["a", "value", "label", "min_value", "max_value"]
 anything = st.recursive(
     st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.sampled_from(["a", "", "%Y", "id"]),
-    lambda parts: (
-        st.lists(parts, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["a", "value", "label", "min_value", "max_value"]), parts, max_size=3
-        )
-    ),
+    lambda parts: st.lists(parts, max_size=3) | st.dictionaries(st.sampled_from(PARTS), parts, max_size=3),
     max_leaves=8,
 )
-entry_names = st.sampled_from(
-    [
-        *(
-            "sdtype",
-            "pii",
-            "order",
-            "datetime_format",
-            "type",
-            "format",
-            "constraints",
-            "categories",
-            "title",
-        ),
-        *(
-            "categoriesOrdered",
-            "missingValues",
-            "trueValues",
-            "dtype",
-            "checks",
-            "isin",
-            "in_range",
-            "unique",
-        ),
-    ]
-)
+NAMES = [
+    "sdtype",
+    "pii",
+    "order",
+    "datetime_format",
+    "type",
+    "format",
+    "constraints",
+    "categories",
+    "title",
+    "categoriesOrdered",
+    "missingValues",
+    "trueValues",
+    "dtype",
+    "checks",
+    "isin",
+    "in_range",
+    "unique",
+]
+KINDS_OF_VALUES = ["integer", "numerical", "boolean", "date", "int64", "categorical", "string", "number"]
+bounds = st.fixed_dictionaries({"minimum": anything, "maximum": anything, "enum": anything})
 entries = st.dictionaries(
-    entry_names,
-    anything
-    | st.sampled_from(["integer", "numerical", "boolean", "date", "int64", "categorical", "string", "number"])
-    | st.fixed_dictionaries({"minimum": anything, "maximum": anything, "enum": anything}),
-    max_size=6,
+    st.sampled_from(NAMES), anything | st.sampled_from(KINDS_OF_VALUES) | bounds, max_size=6
 )
 
 
