@@ -6,7 +6,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import gates
+from support.figures import without_guards
 from support.processes import fork
 
 import disclosure_pipeline as dp
@@ -39,6 +40,7 @@ from disclosure_pipeline.evidence.page.first_page import (
     write_headline,
 )
 from disclosure_pipeline.evidence.page.rendering import (
+    Edition,
     is_dossier,
     make_publishable,
     render_page,
@@ -58,7 +60,7 @@ DOCUMENTED = {
     "sign_off": {"reviewer": "R. Okafor", "date": "2026-02-03", "conditions": "Only for courses"},
     "five_safes": {"people": "Students under contract"},
 }
-EDITIONS = ("internal", "publication")
+EDITIONS: tuple[Edition, ...] = ("internal", "publication")
 MEASURED = {"ground_truth": "a" * 64, "snapshot": "b" * 64}
 
 
@@ -80,10 +82,21 @@ def approved() -> dict[str, Any]:
     return dossier(gates.HONEST)
 
 
-def without(content: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the dossier in which this clause is kept."""
-    kept = {"outcome": "kept", "note": "", "value": 0.0}
-    return {**content, "clauses": [of | kept if of["name"] == name else of for of in content["clauses"]]}
+def changing(content: dict[str, Any], names: Collection[str], **changes: Any) -> dict[str, Any]:
+    """Return the dossier with changes of the clauses of these names, and perhaps of its decision."""
+    decision = changes.get("outcome", "") if changes.get("outcome") == "undetermined" else content["decision"]
+    clauses = [of | changes if of["name"] in names else of for of in content["clauses"]]
+    return {**content, "decision": decision, "clauses": clauses}
+
+
+def without(content: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the dossier in which these clauses are kept."""
+    return changing(content, names, outcome="kept", note="", value=0.0)
+
+
+def clause_of(content: dict[str, Any], name: str) -> dict[str, Any]:
+    [clause] = [clause for clause in content["clauses"] if clause["name"] == name]
+    return dict(clause)
 
 
 class Page(HTMLParser):
@@ -192,56 +205,43 @@ def test_a_power_from_few_tries_is_not_told(approved: dict[str, Any]) -> None:
     assert answer_questions(approved, power)[-1].answer == "✓ Yes"
 
 
+QUESTIONS = [
+    "Were people copied?",
+    "Can people be found?",
+    "Can something be learned of them?",
+    "Can these figures be trusted?",
+]
+
+
 def test_four_questions_are_answered_in_order(refused: dict[str, Any], approved: dict[str, Any]) -> None:
-    copied, fresh = ("✗ More than allowed", "✓ Yes"), ("✓ No more than allowed", "✓ Yes")
-    for content, expected in ((refused, copied), (approved, fresh)):
+    for content, first in ((refused, "✗ More than allowed"), (approved, "✓ No more than allowed")):
         answers = answer_questions(content)
-        assert [answer.question for answer in answers] == [
-            "Were people copied?",
-            "Can people be found?",
-            "Can something be learned of them?",
-            "Can these figures be trusted?",
-        ]
-        assert (answers[0].answer, answers[-1].answer) == expected
+        assert [answer.question for answer in answers] == QUESTIONS
+        assert (answers[0].answer, answers[-1].answer) == (first, "✓ Yes")
 
 
 def test_the_headline_is_the_first_question_with_a_bad_answer(refused: dict[str, Any]) -> None:
     """Neither the largest figure nor what only warns: a copied person comes before what is learned."""
-    for question, names in (("found", ["repU", "unique_hits"]), ("learned", ["DiSCO"])):
-        clauses = [
-            clause
-            if clause["outcome"] != "exceeded" or clause["name"].startswith(tuple(names))
-            else {**clause, "outcome": "kept"}
-            for clause in refused["clauses"]
-        ]
-        headline = write_headline({**refused, "clauses": clauses})
-        assert ("intruder knows" in headline) == (question == "found"), headline
+    names = [clause["name"] for clause in refused["clauses"]]
+    for figures, is_found in ((("repU", "unique_hits"), True), (("DiSCO",), False)):
+        others = [name for name in names if not name.startswith(figures)]
+        headline = write_headline(without(refused, *others))
         assert headline.startswith("Refused: ")
+        assert ("intruder knows" in headline) == is_found, headline
 
 
 def test_a_control_that_fails_comes_before_every_risk(refused: dict[str, Any]) -> None:
     """No figure counts where the engine cannot be trusted: nobody is said to be copied."""
-    clauses = [
-        {**clause, "value": 1.0, "outcome": "undetermined"} if clause["name"] == "controls" else clause
-        for clause in refused["clauses"]
-    ]
-    content = {**refused, "decision": "undetermined", "clauses": clauses}
+    content = changing(refused, ["controls"], value=1.0, outcome="undetermined")
     assert write_headline(content).startswith("Could not be determined: checks of the measurement itself")
     assert answer_questions(content)[-1].answer == "? Not determined"
 
 
 def test_what_could_not_be_determined_says_why(approved: dict[str, Any]) -> None:
-    clauses = [
-        {**clause, "value": None, "limit": None, "outcome": "undetermined"}
-        if clause["name"] == "DiSCO[work]"
-        else clause
-        for clause in approved["clauses"]
-    ]
-    content = {**approved, "decision": "undetermined", "clauses": clauses}
+    content = changing(approved, ["DiSCO[work]"], value=None, limit=None, outcome="undetermined")
     text = Page(render_page(content)).text
     assert text.startswith("Could not be determined: people whose work is disclosed: could not be determined")
-    without = {**approved, "decision": "undetermined", "clauses": []}
-    assert write_headline(without).startswith("Could not be determined: no clause")
+    assert write_headline({**content, "clauses": []}).startswith("Could not be determined: no clause")
 
 
 def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approved: dict[str, Any]) -> None:
@@ -270,31 +270,25 @@ def test_sections_stand_in_the_order_of_a_reader(refused: dict[str, Any], approv
 
 
 @pytest.mark.parametrize(
-    ("beyond", "all_rows", "title"),
+    ("outcomes", "title", "kept"),
     [
-        (0, 1, "None of 1 risk is beyond its bound"),
-        (1, 1, "1 of 1 risk is beyond its bound"),
-        (0, 2, "None of 2 risks is beyond its bound"),
-        (1, 2, "1 of 2 risks is beyond its bound"),
-        (2, 2, "2 of 2 risks are beyond their bounds"),
+        (["kept"], "None of 1 risk is beyond its bound", "1 of 1 clause that decides is kept"),
+        (["exceeded"], "1 of 1 risk is beyond its bound", "0 of 1 clause that decides are kept"),
+        (["kept"] * 2, "None of 2 risks is beyond its bound", "2 of 2 clauses that decide are kept"),
+        (["exceeded", "kept"], "1 of 2 risks is beyond its bound", "1 of 2 clauses that decide is kept"),
+        (["exceeded"] * 2, "2 of 2 risks are beyond their bounds", "0 of 2 clauses that decide are kept"),
     ],
 )
 def test_counts_agree_with_what_they_count(
-    beyond: int, all_rows: int, title: str, approved: dict[str, Any]
+    outcomes: list[str], title: str, kept: str, approved: dict[str, Any]
 ) -> None:
-    rows = [clause for clause in approved["clauses"] if clause["name"] in {"repU", "DiSCO[work]"}]
-    assert len(rows) == 2
-    clauses = [
-        {**clause, "outcome": "exceeded" if number < beyond else "kept"}
-        for number, clause in enumerate(rows[:all_rows])
-    ]
+    named = zip(("repU", "DiSCO[work]"), outcomes, strict=False)
+    clauses = [clause_of(approved, name) | {"outcome": outcome} for name, outcome in named]
     content = {**approved, "clauses": clauses}
     bounds = show_bounds(content)
-    assert bounds is not None and bounds.title == title
+    assert bounds is not None and (bounds.title, count_kept(clauses)) == (title, kept)
     told = Page(render_page(content)).text
-    kept, noun = all_rows - beyond, "clause that decides" if all_rows == 1 else "clauses that decide"
-    assert count_kept(clauses) == f"{kept} of {all_rows} {noun} {'is' if kept == 1 else 'are'} kept"
-    assert title in told and count_kept(clauses) in told
+    assert title in told and kept in told
 
 
 def test_a_subject_reads_well_without_its_column(refused: dict[str, Any]) -> None:
@@ -336,13 +330,12 @@ def test_sentences_name_columns_by_their_labels() -> None:
         assert "nettfa" not in row["where"] and "work" not in row["where"]
 
 
-def test_columns_that_are_left_out_are_on_the_first_page(refused: dict[str, Any]) -> None:
-    columns = gates.definition()["columns"] | {"note": {"type": "category"}}
-    content = dossier(gates.COPY, columns=columns)
-    told = "4 of 5 columns are measured and released; left out: note."
+def test_columns_that_are_left_out_are_on_the_first_page() -> None:
+    with without_guards():
+        content = dossier(gates.COPY, columns=gates.definition()["columns"] | {"note": {"type": "category"}})
     for edition in EDITIONS:
-        text = Page(render_page(content, edition)).text  # type: ignore[arg-type]
-        assert told in text[: text.index("Four questions")]
+        first, *_ = Page(render_page(content, edition)).text.partition("Four questions")
+        assert "4 of 5 columns are measured and released; left out: note." in first
 
 
 COPIED = ("equal_content", "found[whole] beyond", "found[all but one] beyond")
@@ -373,21 +366,16 @@ def test_a_refusal_says_what_remedies_would_do(refused: dict[str, Any], approved
 
 def find_cell(content: dict[str, Any], clause: dict[str, Any]) -> tuple[str, ...]:
     """Return the outcome of a clause, with its figure, and its bound, from the only row that has it."""
+    column = clause["about"][0] if len(clause["about"]) == 1 else None
+    name = clause["name"].replace(f"[{column}]", "")
     found = []
     for table in tabulate_clauses(content):
         for row in table.rows:
             cells = dict(zip(table.headings, row.cells, strict=True))
-            column = clause["about"][0] if len(clause["about"]) == 1 else None
-            if (
-                column is None
-                and "Outcome" in cells
-                and cells["Clause"] == Judgement.from_row(clause).subject
-            ):
-                found.append((cells["Outcome"], cells["Figure"], cells["Bound"]))
-            name = clause["name"].replace(f"[{column}]", "")
             if column in cells and cells["Clause"].removesuffix(", only warns") == name:
-                mark, figure = cells[column].split(" ", maxsplit=1)
-                found.append((mark, figure, cells["Bound"]))
+                found.append((*cells[column].split(" ", maxsplit=1), cells["Bound"]))
+            elif column is None and cells["Clause"] == Judgement.from_row(clause).subject:
+                found.append((cells["Outcome"], cells["Figure"], cells["Bound"]))
     [cell] = found
     return cell
 
@@ -396,9 +384,9 @@ def test_every_clause_is_in_one_row_with_what_stands_beside_it(refused: dict[str
     marks = {"kept": "✓", "exceeded": "✗", "undetermined": "?"}
     for clause in refused["clauses"]:
         assert find_cell(refused, clause)[0].startswith(marks[clause["outcome"]])
-    [disco] = [clause for clause in refused["clauses"] if clause["name"] == "DiSCO[work]"]
     [of_work] = [row for row in view_frame(refused["figures"], "attribute") if row["target"] == "work"]
-    assert find_cell(refused, disco) == ("✗", f"{of_work['DiSCO']:.1f} (at most 12.0 %)", "beside each")
+    cell = find_cell(refused, clause_of(refused, "DiSCO[work]"))
+    assert cell == ("✗", f"{of_work['DiSCO']:.1f} (at most 12.0 %)", "beside each")
     rows = {row[0]: row for row in Page(render_page(refused)).rows}
     for heading, name in (("own", "Dorig"), ("others'", "DiSCO_others"), ("chance", "DiSCO_chance")):
         assert rows[f"DiSCO: {heading}"][2] == f"{of_work[name]:.1f} %"
@@ -409,23 +397,20 @@ def test_every_clause_is_in_one_row_with_what_stands_beside_it(refused: dict[str
 
 def test_clauses_on_one_figure_have_a_row_each(refused: dict[str, Any]) -> None:
     """Weighted figures and means say so."""
-    [repU] = [clause for clause in refused["clauses"] if clause["name"] == "repU"]
+    repU = clause_of(refused, "repU")
     clauses = [repU, {**repU, "row": {**repU["row"], "basis": "people"}}, {**repU, "over": "mean"}]
     bounds = show_bounds({**refused, "clauses": clauses})
     assert bounds is not None
     named = re.findall(r"<text[^>]*>(people singled out[^<]*): [\d.]+ of [\d.]+ %([^<]*)</text>", bounds.svg)
-    assert {subject for subject, _ in named} == {
-        "people singled out in both tables",
-        "people singled out in both tables (mean)",
-        "people singled out in both tables (weighted)",
-    }
+    subject = "people singled out in both tables"
+    assert {of for of, _ in named} == {subject, f"{subject} (mean)", f"{subject} (weighted)"}
 
 
 def test_targets_with_long_names_stand_on_paper_too(refused: dict[str, Any]) -> None:
     """Side by side as many as fit; a single one where its name is longer than a line."""
+    disco = clause_of(refused, "DiSCO[work]")
     for length, most in ((8, 5), (26, 3), (200, 1)):
         names = [f"{number}".rjust(length, "x") for number in range(7)]
-        [disco] = [clause for clause in refused["clauses"] if clause["name"] == "DiSCO[work]"]
         clauses = [{**disco, "about": [name], "name": f"DiSCO[{name}]"} for name in names]
         tables = tabulate_clauses({**refused, "clauses": clauses})
         assert [name for table in tables for name in table.headings[2:]] == names
@@ -442,39 +427,37 @@ def test_what_changed_since_the_last_candidate(refused: dict[str, Any], approved
 
 def test_what_the_gate_documents_is_printed(approved: dict[str, Any]) -> None:
     for edition in EDITIONS:
-        text = Page(render_page(approved, edition)).text  # type: ignore[arg-type]
+        text = Page(render_page(approved, edition)).text
         for message in ("Teaching <b>statistics</b>", "synthpop", "R. Okafor", "Students under contract"):
             assert message in text
 
 
 def test_two_tables_without_a_gate() -> None:
     result = dp.disclosure(gates.ground_truth(), gates.honest(), ["sex", "age"], ["work"])
-    page = Page(render_result(result))
-    assert re.match(
-        r"Measured: for \d+\.\d % of the people the table correctly shows their work; ", page.text
-    )
-    assert "nothing here is an approval" in page.text
-    assert "All clauses" not in page.text and "Four questions" not in page.text
+    text = Page(render_result(result)).text
+    assert re.match(r"Measured: for \d+\.\d % of the people the table correctly shows their work; ", text)
+    assert "nothing here is an approval" in text
+    assert "All clauses" not in text and "Four questions" not in text
 
 
 def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]) -> None:
     page = render_page(refused)
-    figures = re.findall(
-        r"<figure>\s*<figcaption>(.*?)</figcaption>.*?</figure>\s*<details[^>]*><summary>.*?</summary>\s*<div[^>]*>\s*<table>",
-        page,
-        re.S,
-    )
-    assert len(figures) == page.count("<svg") == page.count("<figure>") == 6
-    assert any("more people in 100 than" in title for title in figures)
+    chart = r"<figure>\s*<figcaption>(.*?)</figcaption>.*?</figure>\s*"
+    table = r"<details[^>]*><summary>.*?</summary>\s*<div[^>]*>\s*<table>"
+    titles = re.findall(chart + table, page, re.S)
+    assert len(titles) == page.count("<svg") == page.count("<figure>") == 6
+    assert any("more people in 100 than" in title for title in titles)
 
 
 def pages(refused: dict[str, Any], approved: dict[str, Any]) -> Iterator[str]:
     for content in (refused, approved):
         for edition in EDITIONS:
-            yield render_page(content, edition, [approved])  # type: ignore[arg-type]
+            yield render_page(content, edition, [approved])
 
 
-def test_nothing_runs_and_nothing_is_loaded(refused: dict[str, Any], approved: dict[str, Any]) -> None:
+def test_nothing_runs_nothing_is_loaded_and_no_value_is_told(
+    refused: dict[str, Any], approved: dict[str, Any]
+) -> None:
     for text in pages(refused, approved):
         page = Page(text)
         names = {tag for tag, _ in page.elements}
@@ -485,6 +468,7 @@ def test_nothing_runs_and_nothing_is_loaded(refused: dict[str, Any], approved: d
             assert set(addresses) <= {None, "data:,"}
         assert not re.search(r"https?:|@import|url\(|@font-face", text.replace("http-equiv", ""))
         assert [tag for tag, _ in page.elements].count("style") == 1
+        assert not [canary for canary in gates.CANARIES if canary in text]
 
 
 def test_the_style_sheet_is_the_one_that_the_policy_allows(approved: dict[str, Any]) -> None:
@@ -500,7 +484,7 @@ def test_the_style_sheet_is_the_one_that_the_policy_allows(approved: dict[str, A
 def test_the_same_dossier_gives_the_same_page(refused: dict[str, Any], approved: dict[str, Any]) -> None:
     again = json.loads(json.dumps(refused))
     for edition in EDITIONS:
-        assert render_page(refused, edition, [approved]) == render_page(again, edition, [approved])  # type: ignore[arg-type]
+        assert render_page(refused, edition, [approved]) == render_page(again, edition, [approved])
 
 
 HOSTILE = "</td><script>alert('$x')</script><img src=x onerror=alert(1)>{{ 7 * 7 }}&amp;{value}\""
@@ -511,22 +495,16 @@ def test_names_are_no_markup() -> None:
     columns = gates.definition()["columns"]
     columns[HOSTILE] = columns.pop("work")
     gate = gates.gate(columns=columns, targets=[HOSTILE, "income"])
-    tables = [
-        table.rename(columns={"work": HOSTILE}) for table in (gates.ground_truth(), gates.ground_truth())
-    ]
-    result = gates.measured(gate, tables[0], tables[1:])
+    truth = gates.ground_truth().rename(columns={"work": HOSTILE})
+    with without_guards():
+        result = gates.measured(gate, truth, [truth])
     content = build_dossier(gate, HOSTILE, MEASURED, result, judge(gate.clauses(), result))
     for edition in EDITIONS:
-        text = render_page(content, edition, [content])  # type: ignore[arg-type]
+        text = render_page(content, edition, [content])
         page = Page(text)
         assert not {tag for tag, _ in page.elements} & {"script", "img"}
         assert HOSTILE in page.text
         assert not re.search(r"(?<![\d.])49(?![\d.])", page.text.split("Definitions")[0])
-
-
-def test_no_value_of_the_ground_truth_is_in_it(refused: dict[str, Any], approved: dict[str, Any]) -> None:
-    for text in pages(refused, approved):
-        assert not [canary for canary in gates.CANARIES if canary in text]
 
 
 def test_no_level_is_named_in_the_edition_for_publication(refused: dict[str, Any]) -> None:
@@ -617,19 +595,13 @@ def test_a_figure_is_rounded_as_the_statement_rounds_it(
         records = [content["figures"]["N_d"], *content["figures"]["N_s"]]
         stated = round_judgements([Judgement.from_row(row) for row in content["clauses"]], records, 10)
         page = make_publishable(content)
-        compared = 0
-        for row, public in zip(page["clauses"], stated, strict=True):
-            if public.value is not None:
-                assert row["value"] == public.value
-                if (row["figure"], row["statistic"]) == ("DiSCO", "at_most"):
-                    [of_target] = [
-                        figures
-                        for figures in view_frame(page["figures"], "attribute")
-                        if [figures["target"]] == row["about"]
-                    ]
-                    assert of_target["DiSCO"] == public.value == row["row"]["value"]
-                    compared += 1
-        assert compared == 2
+        of_target = {row["target"]: row["DiSCO"] for row in view_frame(page["figures"], "attribute")}
+        shared = [pair for pair in zip(page["clauses"], stated, strict=True) if pair[1].value is not None]
+        assert [row["value"] for row, _ in shared] == [public.value for _, public in shared]
+        of_DiSCO = [row for row, _ in shared if (row["figure"], row["statistic"]) == ("DiSCO", "at_most")]
+        assert len(of_DiSCO) == 2
+        for row in of_DiSCO:
+            assert of_target[row["about"][0]] == row["value"] == row["row"]["value"]
 
 
 def test_a_difference_is_rounded_as_the_statement_rounds_it(refused: dict[str, Any]) -> None:
@@ -670,19 +642,14 @@ def test_warnings_are_counted_and_not_repeated(number: int, told: str, approved:
 
 def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:
     """A file's name can hold anything: the edition for publication numbers the tables."""
-    change = {
-        "table": "synthetic table 'Carried-8844.csv'",
-        "column": "age",
-        "rule": "read so",
-        "records": 14,
-    }
-    content = {**approved, "ledger": [change, {**change, "table": "the ground truth"}]}
+    names = ("synthetic table 'Carried-8844.csv'", "the ground truth")
+    ledger = [{"table": name, "column": "age", "rule": "read so", "records": 14} for name in names]
+    content = {**approved, "ledger": ledger}
     assert "Carried-8844" in render_page(content)
-    public = render_page(content, "publication")
-    assert "Carried-8844" not in public
+    assert "Carried-8844" not in render_page(content, "publication")
+    numbered = ("table 1 of those compared with it", "the ground truth")
     assert make_publishable(content)["ledger"] == [
-        {**change, "table": "table 1 of those compared with it", "records": 20},
-        {**change, "table": "the ground truth", "records": 20},
+        {**row, "table": name, "records": 20} for row, name in zip(ledger, numbered, strict=True)
     ]
 
 
