@@ -5,6 +5,7 @@ import json
 import math
 import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
@@ -25,13 +26,7 @@ from disclosure_pipeline.errors import UndeterminedError
 from disclosure_pipeline.evaluation.long_table import NUMBERS, FigureRow, tabulate_figures
 from disclosure_pipeline.evidence import validation
 from disclosure_pipeline.evidence.dossier import build_dossier
-from disclosure_pipeline.evidence.validation import (
-    Validation,
-    build_metric_table,
-    find_disagreements,
-    validate,
-)
-from disclosure_pipeline.measures.found import WAYS
+from disclosure_pipeline.evidence.validation import Validation, find_disagreements, validate
 from disclosure_pipeline.policy.bounds import STATISTICS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
@@ -86,21 +81,21 @@ def of_repU(three: tuple[Gate, dp.Disclosure]) -> tuple[list[Clause], list[Figur
     return clauses, [row for row in tabulate_figures(result) if row.figure == "repU"]
 
 
-def kept(judgements: tuple[Judgement, ...]) -> dict[str, bool]:
-    return {judgement.clause.name: judgement.outcome == "kept" for judgement in judgements}
+def agree(judgements: Sequence[Judgement], actual: Validation) -> bool:
+    """Whether the suite keeps the same clauses, and says so."""
+    assert actual.kept == {each.clause.name: each.outcome == "kept" for each in judgements}
+    return find_disagreements(actual.kept, clauses_of(judgements)) == []
 
 
-def clauses_of(judgements: tuple[Judgement, ...]) -> list[dict[str, Any]]:
+def clauses_of(judgements: Sequence[Judgement]) -> list[dict[str, Any]]:
     return [{"name": judgement.clause.name, "outcome": judgement.outcome} for judgement in judgements]
 
 
 @pytest.mark.parametrize("candidate", SYNTHESES)
 def test_suite_and_policy_agree(candidate: str) -> None:
     gate, result = measured(candidate)
-    judgements, actual = judge(gate.clauses(), result), validated(candidate)
-    assert actual.kept == kept(judgements)
-    assert find_disagreements(actual.kept, clauses_of(judgements)) == []
-    assert all(actual.kept.values()) == (candidate == "honest")
+    assert agree(judge(gate.clauses(), result), validated(candidate))
+    assert all(validated(candidate).kept.values()) == (candidate == "honest")
 
 
 def test_a_fault_of_one_is_told_by_the_other() -> None:
@@ -108,11 +103,8 @@ def test_a_fault_of_one_is_told_by_the_other() -> None:
     gate, result = measured("copy")
     judgements, actual = judge(gate.clauses(), result), validated("copy")
     all_kept = tuple(replace(judgement, outcome="kept") for judgement in judgements)
-    rows = tabulate_figures(result)
-    harmless = validate(
-        gate.clauses(), [replace(row, value=0.0, beyond=0.0, beyond_chance=0.0) for row in rows], 1
-    )
-    for suite, policy in ((actual, all_kept), (harmless, judgements)):
+    nothing = [replace(row, value=0.0, beyond=0.0, beyond_chance=0.0) for row in tabulate_figures(result)]
+    for suite, policy in ((actual, all_kept), (validate(gate.clauses(), nothing, 1), judgements)):
         disagreeing = find_disagreements(suite.kept, clauses_of(policy))
         assert {"repU", "found[whole] beyond"} <= set(disagreeing)
 
@@ -159,10 +151,7 @@ def test_they_agree_on_any_figures(
     random = Random(seed)
     changed = [other(clause, random) for clause in gate.clauses() for _ in range(4)]
     clauses = tuple({clause.name: clause for clause in changed}.values())
-    judgements = judge_rows(clauses, rows, files)
-    actual = validate(clauses, rows, files)
-    assert actual.kept == kept(judgements)
-    assert find_disagreements(actual.kept, clauses_of(judgements)) == []
+    assert agree(judge_rows(clauses, rows, files), validate(clauses, rows, files))
 
 
 def generous(gate: Gate) -> tuple[Clause, ...]:
@@ -208,11 +197,7 @@ def test_there_is_a_result_for_every_clause(
     clauses, rows = of_repU(three)
     assert all(validate(clauses, rows, 3).kept.values())
     build = validation._build_expectations
-
-    def without_first(clauses: Any, columns: Any) -> Any:
-        return build(clauses[1:], columns)
-
-    monkeypatch.setattr(validation, "_build_expectations", without_first)
+    monkeypatch.setattr(validation, "_build_expectations", lambda of, columns: build(of[1:], columns))
     assert validate(clauses, rows, 3).kept == {clause.name: clause != clauses[0] for clause in clauses}
 
 
@@ -248,24 +233,6 @@ def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
         assert entry["success"] is (judgement.outcome == "kept")
         assert entry["expectation_config"]["severity"] == ("warning" if clause.warns else "critical")
         assert entry["expectation_config"]["meta"]["words"] == str(clause)
-
-
-def test_the_metric_table_is_the_long_table_with_a_column_a_clause(
-    three: tuple[Gate, dp.Disclosure],
-) -> None:
-    """Figures and names of columns, no level; and of each clause, what the judge found worst."""
-    gate, result = three
-    rows = tabulate_figures(result)
-    table = build_metric_table(gate.clauses(), rows, 3)
-    assert len(table) == len(rows)
-    bounded = table[table["figure"].isin([clause.figure for clause in gate.clauses()])]
-    assert set(bounded["about"].dropna()) == {"sex", "age", "work", "income", *WAYS}
-    for judgement in judge(gate.clauses(), result):
-        figures = table[judgement.clause.name].dropna()
-        worst = figures.min() if judgement.clause.at_least else figures.max()
-        assert worst == judgement.value, judgement.clause.name
-    first: FigureRow = rows[0]
-    assert FigureRow.from_record(first.to_record()) == first or math.isnan(first.at_n)
 
 
 def run_alone(code: str, folder: Path, **environment: str) -> Finished:
