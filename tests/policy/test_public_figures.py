@@ -1,6 +1,5 @@
 """Figures for readers who may not see exact ones: never finer than a given number of records."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -158,12 +157,6 @@ def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(
     assert "12.3" not in sentence and ": no more than allowed (at most 50" in sentence
 
 
-def test_says_that_a_figure_could_not_be_determined() -> None:
-    [published] = round_judgements([judged(Clause("repU", "at_most", 5.0), math.nan)], [300, 300], 10)
-    assert write_sentence(published) == ("People singled out in both tables: could not be determined.")
-    assert published.value is None
-
-
 def test_every_public_figure_is_a_percentage() -> None:
     public = [
         figure
@@ -173,13 +166,3 @@ def test_every_public_figure_is_a_percentage() -> None:
     assert public
     for figure in public:
         assert figure.largest == 100 and not figure.high_is_safe
-
-
-def test_a_published_judgement_says_how_it_was_rounded() -> None:
-    published = replace(
-        judged(Clause("DiSCO", "at_most", 12.0, ("work",)), 13.21), value=15.33, rounded_to=10
-    )
-    assert write_sentence(published) == (
-        "For at most 15.3 % of the people the table correctly shows their work (rounded up to 10 records); "
-        "at most 12 % is allowed."
-    )
