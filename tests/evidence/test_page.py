@@ -16,7 +16,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import gates
-from support.figures import without_guards
 from support.processes import fork
 
 import disclosure_pipeline as dp
@@ -331,8 +330,7 @@ def test_sentences_name_columns_by_their_labels() -> None:
 
 
 def test_columns_that_are_left_out_are_on_the_first_page() -> None:
-    with without_guards():
-        content = dossier(gates.COPY, columns=gates.definition()["columns"] | {"note": {"type": "category"}})
+    content = dossier(gates.COPY, columns=gates.definition()["columns"] | {"note": {"type": "category"}})
     for edition in EDITIONS:
         first, *_ = Page(render_page(content, edition)).text.partition("Four questions")
         assert "4 of 5 columns are measured and released; left out: note." in first
@@ -496,8 +494,7 @@ def test_names_are_no_markup() -> None:
     columns[HOSTILE] = columns.pop("work")
     gate = gates.gate(columns=columns, targets=[HOSTILE, "income"])
     truth = gates.ground_truth().rename(columns={"work": HOSTILE})
-    with without_guards():
-        result = gates.measured(gate, truth, [truth])
+    result = gates.measured(gate, truth, [truth])
     content = build_dossier(gate, HOSTILE, MEASURED, result, judge(gate.clauses(), result))
     for edition in EDITIONS:
         text = render_page(content, edition, [content])

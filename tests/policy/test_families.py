@@ -4,15 +4,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 import yaml
 from support import gates
-from support.figures import without_guards
 from support.paths import PACKAGE
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates.measuring import measure_tables
+from disclosure_pipeline.candidates.measuring import measure_tables, measure_without_controls
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
@@ -51,8 +49,7 @@ TABLES = (TRUTH.assign(weight=range(10, 410)), synthesise(TRUTH))
 @cache
 def measured_with_all() -> dp.Disclosure:
     """Measure a candidate of two equal files."""
-    with without_guards():
-        return gates.measured(gate(ALL_ON, {}), TABLES[0], [TABLES[1]] * 2)
+    return gates.measured(gate(ALL_ON, {}), TABLES[0], [TABLES[1]] * 2)
 
 
 def test_every_figure_of_a_gate_with_everything_on_has_a_value_and_can_be_bounded() -> None:
@@ -112,12 +109,9 @@ def test_a_family_that_is_off_is_not_computed(monkeypatch: pytest.MonkeyPatch) -
         ("disclosure_pipeline.candidates.measuring", "measure_prediction"),
     ):
         monkeypatch.setattr(f"{where}.{name}", never)
-    # The controls need the chance of permuted tables, whatever is told of the candidate.
-    nothing = (pd.DataFrame(), pd.DataFrame())
-    monkeypatch.setattr("disclosure_pipeline.candidates.measuring.controls", lambda *_: nothing)
     off = gate({"attribution": False, "chance": False}, {})
-    with without_guards():
-        result = gates.measured(off, TABLES[0], [TABLES[1]])
+    # The controls need the chance of permuted tables, whatever is told of the candidate.
+    result = measure_without_controls(off, FramesInMemory(TABLES, "memory"))
     assert np.isfinite(result.attribute["DiSCO"]).all()
     assert "DiSCO_chance" not in result.attribute
     assert result.cap.empty
@@ -155,8 +149,7 @@ def test_the_dossier_shows_what_is_on_and_nothing_else() -> None:
         ({"protection": True}, {"DCAP", "protection"}),
     ):
         some = gate(measures, {})
-        with without_guards():
-            of_all = measures is ALL_ON
-            result = measured_with_all() if of_all else gates.measured(some, TABLES[0], [TABLES[1]])
+        is_all = measures is ALL_ON
+        result = measured_with_all() if is_all else gates.measured(some, TABLES[0], [TABLES[1]])
         text = to_markdown(build_dossier(some, "c", {}, result, judge(some.clauses(), result)))
         assert {figure for figure in figures if f"| {escape_markdown(figure)} (" in text} == shown

@@ -2,10 +2,22 @@
 
 from collections.abc import Sequence
 
+import pandas as pd
+
+from disclosure_pipeline.candidates.measuring import measure_without_guards
+from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.evaluation.long_table import ALL_FILES, WITH_RELEASES, FigureRow, Part
+from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import Clause
+from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge_rows
+from disclosure_pipeline.tables.alignment import as_frames
+
+
+def measured_alone(of: Gate, ground_truth: pd.DataFrame, syntheses: Sequence[pd.DataFrame]) -> Disclosure:
+    """The figures of keys and targets alone: guards and controls take most of the time."""
+    return measure_without_guards(of, FramesInMemory(as_frames(ground_truth, syntheses), "memory"))
 
 
 def judge_values(
