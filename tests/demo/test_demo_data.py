@@ -5,14 +5,13 @@ from pathlib import Path
 
 import dagster as dg
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 from support import gates
 from support.paths import ROOT
 from support.sampling import on_some_days
 
-from disclosure_pipeline.demo.population import HEALTH, NO_OWN_INCOME, REGION, WORK, population
+from disclosure_pipeline.demo.population import HEALTH, NO_OWN_INCOME, population
 from disclosure_pipeline.demo.run import HONEST, RAISED, SALARIES, load_keys, make_data
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.evaluation.long_table import view_frame
@@ -22,8 +21,7 @@ from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.verifying import verify
 from disclosure_pipeline.runtime.files import read_json
 
-KEYS = ["sex", "age", "region", "household"]
-COLUMNS = [*KEYS, "education", "income", "health", "work", "worked_abroad"]
+COLUMNS = ["sex", "age", "region", "household", "education", "income", "health", "work", "worked_abroad"]
 CATEGORIES = ["sex", "region", "household", "education", "health", "work", "worked_abroad"]
 
 
@@ -37,41 +35,14 @@ def honest(ground_truth: pd.DataFrame) -> pd.DataFrame:
     return synthesise(ground_truth)
 
 
-@pytest.fixture(scope="module")
-def leaky(ground_truth: pd.DataFrame, honest: pd.DataFrame) -> pd.DataFrame:
-    return leak(honest, ground_truth)
-
-
-def combination(columns: list[str], *tables: pd.DataFrame) -> list[npt.NDArray[np.int64]]:
-    """Number the combinations of values in all tables together; missing is a value."""
-    every = pd.concat([table[columns] for table in tables], ignore_index=True)
-    number = every.groupby(columns, dropna=False, observed=True).ngroup().to_numpy()
-    return np.split(number, np.cumsum([len(table) for table in tables])[:-1])
+def records(table: pd.DataFrame) -> list[tuple[str, ...]]:
+    return list(table[COLUMNS].astype(str).itertuples(index=False, name=None))
 
 
 def copied(table: pd.DataFrame, ground_truth: pd.DataFrame) -> float:
-    ours, theirs = combination(COLUMNS, table, ground_truth)
-    return float(np.isin(ours, theirs).mean())
-
-
-def replicated_uniques(synthetic: pd.DataFrame, ground_truth: pd.DataFrame) -> float:
-    """RepU: percent of GT records unique in GT and found as a unique record of SD."""
-    s, d = combination(KEYS, synthetic, ground_truth)
-    size = max(s.max(), d.max()) + 1
-    both = (np.bincount(d, minlength=size) == 1) & (np.bincount(s, minlength=size) == 1)
-    return 100 * float(both.sum()) / len(ground_truth)
-
-
-def disclosive_and_correct(target: str, synthetic: pd.DataFrame, ground_truth: pd.DataFrame) -> float:
-    """DiSCO: percent of GT records whose key has one target level only in SD, which is their own."""
-    s, d = combination(KEYS, synthetic, ground_truth)
-    s_t, d_t = combination([target], synthetic, ground_truth)
-    levels = pd.Series(s_t).groupby(s).agg(["min", "max"]).reindex(d)
-    return 100 * float(((levels["min"] == d_t) & (levels["max"] == d_t)).mean())
-
-
-def same_in_rows(one: pd.Series, other: pd.Series) -> npt.NDArray[np.bool_]:
-    return ((one == other) | (one.isna() & other.isna())).fillna(False).to_numpy(dtype=bool)
+    """The share of the records that are those of the ground truth."""
+    theirs = set(records(ground_truth))
+    return float(np.mean([record in theirs for record in records(table)]))
 
 
 @pytest.mark.parametrize("records", [0, 1, 2, 7, 1000])
@@ -145,60 +116,6 @@ def test_values_are_those_of_a_survey(ground_truth: pd.DataFrame, honest: pd.Dat
         assert not table[[name for name in COLUMNS if name not in ("income", "health")]].isna().any(axis=None)
 
 
-def test_every_level_occurs_and_regions_are_uneven(ground_truth: pd.DataFrame) -> None:
-    for name in CATEGORIES:
-        assert ground_truth[name].value_counts().min() > 0, name
-    shares = ground_truth["region"].value_counts(normalize=True)
-    assert len(shares) == len(REGION) == 16
-    assert shares.max() > 0.25
-    assert shares.min() < 0.02
-
-
-def test_work_can_often_be_inferred(ground_truth: pd.DataFrame, honest: pd.DataFrame) -> None:
-    for table in (ground_truth, honest):
-        work, age = table["work"], table["age"]
-        assert (work[age >= 70] == "retired").mean() > 0.9
-        assert (work[age <= 18] == "student").mean() > 0.7
-        assert (work[age.between(19, 55)] == "retired").mean() < 0.02
-        assert best_guess(table, "work") > 0.65
-
-
-def test_health_and_income_can_hardly_be_inferred(ground_truth: pd.DataFrame, honest: pd.DataFrame) -> None:
-    for table in (ground_truth, honest):
-        assert best_guess(table, "health") < 0.55
-        message = table[table["income"].gt(0).fillna(False)]
-        assert best_guess(message.assign(group=pd.qcut(message["income"].astype(float), 5)), "group") < 0.45
-
-
-def best_guess(table: pd.DataFrame, target: str) -> float:
-    """Share guessed right by who knows sex, household and decade, and guesses the commonest level."""
-    known = [table["sex"], table["household"], table["age"] // 10]
-    commonest = table.groupby(known, observed=True)[target].agg(lambda column: column.value_counts().iloc[0])
-    return float(commonest.sum()) / len(table)
-
-
-def test_work_abroad_is_rare_and_depends_on_the_region() -> None:
-    large = population(50_000)
-    yes = large["worked_abroad"] == "yes"
-    by_region = yes.groupby(large["region"], observed=True).mean()
-    assert 0.04 < yes.mean() < 0.15
-    assert by_region["Border Hills"] > 2 * by_region["Great Plain"]
-
-
-def test_the_synthesis_resembles_the_ground_truth(ground_truth: pd.DataFrame, honest: pd.DataFrame) -> None:
-    for name in CATEGORIES:
-        gt, sd = (t[name].value_counts(normalize=True, sort=False) for t in (ground_truth, honest))
-        assert (gt - sd).abs().sum() / 2 < 0.05, name
-    for name, within in (("age", 1.0), ("income", 120.0)):
-        gt_mean, sd_mean = (float(t[name][t[name] > 0].mean()) for t in (ground_truth, honest))
-        assert gt_mean == pytest.approx(sd_mean, abs=within), name
-    # Dependences are kept as well: among the employed, education tells income.
-    for table in (ground_truth, honest):
-        employed = table[(table["work"] == WORK[0]) & table["income"].gt(0).fillna(False)]
-        mean = employed["income"].astype(float).groupby(employed["education"], observed=True).mean()
-        assert mean["master or more"] > 1.5 * mean["primary or less"]
-
-
 def test_the_synthesis_holds_no_more_copies_than_chance_and_no_extreme_income(
     ground_truth: pd.DataFrame, honest: pd.DataFrame
 ) -> None:
@@ -214,14 +131,14 @@ def test_the_leak_replaces_the_share_and_leaves_the_rest(share: float, replaced:
     gt = population(1000, 1)
     sd = synthesise(gt)
     table = leak(sd, gt, share)
-    untouched = np.logical_and.reduce([same_in_rows(table[name], sd[name]) for name in COLUMNS])
-    assert untouched.sum() == pytest.approx(1000 - replaced, abs=10)  # a copy may equal what it replaces
+    untouched = sum(one == other for one, other in zip(records(table), records(sd), strict=True))
+    assert untouched == pytest.approx(1000 - replaced, abs=10)  # a copy may equal what it replaces
     assert copied(table, gt) >= share
 
 
 def test_the_leak_takes_records_again_only_when_there_are_too_few() -> None:
     gt = population(200, 1)
-    assert combination(COLUMNS, leak(synthesise(gt), gt, 1.0))[0].max() == combination(COLUMNS, gt)[0].max()
+    assert set(records(leak(synthesise(gt), gt, 1.0))) == set(records(gt))
     assert copied(leak(population(500, 2), gt, 0.9), gt) >= 0.9
 
 
@@ -232,18 +149,6 @@ def test_an_impossible_size_or_share_is_refused(share: float) -> None:
     gt = population(10)
     with pytest.raises(ValueError, match="share"):
         leak(gt, gt, share)
-
-
-def test_only_the_leak_is_beyond_what_a_policy_would_allow(
-    ground_truth: pd.DataFrame, honest: pd.DataFrame, leaky: pd.DataFrame
-) -> None:
-    assert 25 < replicated_uniques(ground_truth, ground_truth) < 45  # repU of GT with itself is UiO
-    assert replicated_uniques(honest, ground_truth) < 7
-    assert replicated_uniques(leaky, ground_truth) > 9
-    bounds = {"education": (8, 12), "health": (9, 13), "work": (29, 32.5), "worked_abroad": (50, 53)}
-    for target, (low, high) in bounds.items():
-        assert disclosive_and_correct(target, honest, ground_truth) < low, target
-        assert disclosive_and_correct(target, leaky, ground_truth) > high, target
 
 
 # The second gate of the demo: weights and a band, from the files that arrive to the release
