@@ -131,7 +131,9 @@ PEOPLE = zipped(people().to_csv(index=False))
 )
 def test_what_is_wrong_inside_is_named(content: bytes, problem: str, tmp_path: Path) -> None:
     (tmp_path / "t.zip").write_bytes(content)
-    assert str(refusal(lambda: read_raw(tmp_path / "t.zip", "T"), SECRET)).startswith(f"T: {problem}")
+    message = str(refusal(lambda: read_raw(tmp_path / "t.zip", "T"), SECRET))
+    assert message.startswith(f"T: {problem}")
+    assert ("pyreadr.read_r" in message) == ("unknown format" in problem)
 
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {

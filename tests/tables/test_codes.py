@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.engines import ENGINES_AND_WAYS, Databases, given_to
-from support.figures import without_guards
 from support.gates import run_command
 
 import disclosure_pipeline as dp
@@ -18,6 +17,8 @@ from disclosure_pipeline.policy.gate_template import describe_table
 from disclosure_pipeline.tables.contract import LEADING_ZEROS, read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.inference import draft
+
+pytestmark = pytest.mark.usefixtures("no_guards")
 
 ZIPS = ["00501", "01010", "02134", "10001", "90210"]
 ICD = ["038.1", "007.1", "250.0", "401.9", "038.2"]
@@ -133,10 +134,7 @@ def test_every_engine_reads_missing_codes(engine: str, written: str, databases: 
     with given_to(engine, next(iter(ENGINES_AND_WAYS[engine])), coded, databases) as (tables, name):
         expected = measured_with_gaps()
         for codes in (["NA"], {"pay": ["NA"], "ill": ["NA"]}):
-            with without_guards():
-                result = dp.disclosure(
-                    tables[0], tables[1], ["sex"], missing_codes=codes, engine=name, **options
-                )
+            result = dp.disclosure(tables[0], tables[1], ["sex"], missing_codes=codes, engine=name, **options)
             for frame in ("identity", "attribute", "key_overlap", "target_overlap", "cap"):
                 pd.testing.assert_frame_equal(result.frame(frame), expected.frame(frame))
         changed = {(c.table, c.column): c.records for c in result.ledger if "missing code" in c.rule}

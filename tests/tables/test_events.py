@@ -11,6 +11,8 @@ from reference import events as reference
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables.events import Joining
 
+pytestmark = pytest.mark.usefixtures("no_guards")
+
 SUMMARIES = ["first", "last", "most_frequent"]
 ALL: dict[str, Any] = {"why": SUMMARIES, "days": SUMMARIES}
 HOW: dict[str, Any] = {"order": "day", "summaries": ALL, "multiset": ["why"]}

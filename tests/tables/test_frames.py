@@ -12,7 +12,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.figures import without_guards
 from support.refusals import refusal
 
 import disclosure_pipeline as dp
@@ -26,6 +25,8 @@ from disclosure_pipeline.tables.coding import (
     mark_run_starts,
     stack_columns,
 )
+
+pytestmark = pytest.mark.usefixtures("no_guards")
 
 
 def people(seed: int, records: int = 200) -> pd.DataFrame:
@@ -100,8 +101,7 @@ def test_kinds_may_be_mixed(form: str) -> None:
     gt = people(1)
     in_pandas = dp.disclosure(gt, FORMS[form](gt), KEYS, TARGETS)
     assert in_pandas.identity["UiO"][1] == measured_in_pandas().identity["UiO"][1]
-    with without_guards():
-        mixed = dp.disclosure(FORMS[form](gt), [gt, FORMS[form](gt)], KEYS, TARGETS)
+    mixed = dp.disclosure(FORMS[form](gt), [gt, FORMS[form](gt)], KEYS, TARGETS)
     assert mixed.key_overlap["GT_in_SD"].eq(100).all()
     assert dp.copies(FORMS[form](gt), gt)["copies"].iloc[0] == 100
 

@@ -1,15 +1,17 @@
 """Text files that are not written as most are: declared, or guessed by the command line."""
 
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from click.testing import Result
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
-from support.figures import without_guards
 from support.gates import run_command
 from support.refusals import refusal
 
@@ -19,6 +21,8 @@ from disclosure_pipeline.tables import text_files
 from disclosure_pipeline.tables.contract import read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.sources import FileSource, read_raw
+
+pytestmark = pytest.mark.usefixtures("no_guards")
 
 SECRET = "Quetzalcoatl"
 
@@ -171,10 +175,9 @@ def test_figures_of_decimal_commas_are_those_of_points(
     sources: Sources, engine: str, how: dict[str, Any]
 ) -> None:
     keys, targets = ["sex", "age"], ["pay", "note"]
-    frames = [pd.read_csv(source.path, sep=";", decimal=",") for source in sources]
-    with without_guards():
-        expected = dp.disclosure(*frames, keys, targets, **how)
-        actual = dp.disclosure(*sources, keys, targets, engine=engine, **how)
+    gt, sd = (pd.read_csv(source.path, sep=";", decimal=",") for source in sources)
+    expected = dp.disclosure(gt, sd, keys, targets, **how)
+    actual = dp.disclosure(*sources, keys, targets, engine=engine, **how)
     for name in ("attribute", "identity", "target_overlap", "bands"):
         pd.testing.assert_frame_equal(actual.frame(name), expected.frame(name))
     if how:
@@ -243,17 +246,25 @@ MEASURE = ("--key", "sex", "--key", "age", "--target", "pay", "--groups", "pay=5
 def test_what_the_first_lines_show_is_read_and_said(
     written: dict[str, str], said: str, tmp_path: Path
 ) -> None:
-    paths = [tmp_path / "gt.csv", tmp_path / "sd.csv"]
-    for seed, path in enumerate(paths):
-        people(seed).to_csv(path, index=False, **written)  # type: ignore[call-overload]
-    shown = run_command("measure", *paths, *MEASURE)
-    for seed, path in enumerate(paths):
-        people(seed).to_csv(path, index=False)
-    assert shown.stdout == run_command("measure", *paths, *MEASURE).stdout
+    shown = measure_written(tmp_path, **written)
+    assert shown.stdout == measured_plainly()
     sentence = f"gt.csv is read with {said}, as its first lines show."
     assert (sentence in shown.stderr) == bool(said) == ("is read with" in shown.stderr)
-    drafted = run_command("dictionary", "draft", paths[0], "--synthetic").stdout
+    drafted = run_command("dictionary", "draft", tmp_path / "gt.csv", "--synthetic").stdout
     assert "type: number" in drafted and "type: integer" in drafted
+
+
+def measure_written(folder: Path, **written: Any) -> Result:
+    paths = [folder / "gt.csv", folder / "sd.csv"]
+    for seed, path in enumerate(paths):
+        people(seed).to_csv(path, index=False, **written)
+    return run_command("measure", *paths, *MEASURE)
+
+
+@cache
+def measured_plainly() -> str:
+    with TemporaryDirectory() as folder:
+        return measure_written(Path(folder)).stdout
 
 
 @pytest.mark.parametrize(
