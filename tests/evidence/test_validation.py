@@ -26,7 +26,13 @@ from disclosure_pipeline.errors import UndeterminedError
 from disclosure_pipeline.evaluation.long_table import NUMBERS, FigureRow, tabulate_figures
 from disclosure_pipeline.evidence import validation
 from disclosure_pipeline.evidence.dossier import build_dossier
-from disclosure_pipeline.evidence.validation import Validation, find_disagreements, validate
+from disclosure_pipeline.evidence.validation import (
+    Validation,
+    build_metric_table,
+    find_disagreements,
+    validate,
+)
+from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.bounds import STATISTICS
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
@@ -233,6 +239,20 @@ def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
         assert entry["success"] is (judgement.outcome == "kept")
         assert entry["expectation_config"]["severity"] == ("warning" if clause.warns else "critical")
         assert entry["expectation_config"]["meta"]["words"] == str(clause)
+
+
+def test_the_metric_table_has_the_worst_figure_of_each_clause(three: tuple[Gate, dp.Disclosure]) -> None:
+    """Beside the long table: figures and names of columns, no level."""
+    gate, result = three
+    rows = tabulate_figures(result)
+    table = build_metric_table(gate.clauses(), rows, 3)
+    assert len(table) == len(rows)
+    bounded = table[table["figure"].isin([clause.figure for clause in gate.clauses()])]
+    assert set(bounded["about"].dropna()) == {"sex", "age", "work", "income", *WAYS}
+    for judgement in judge(gate.clauses(), result):
+        figures = table[judgement.clause.name].dropna()
+        worst = figures.min() if judgement.clause.at_least else figures.max()
+        assert worst == judgement.value, judgement.clause.name
 
 
 def run_alone(code: str, folder: Path, **environment: str) -> Finished:
