@@ -188,9 +188,10 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
         if (not is_own and frame not in entry.also) or (frame in GROUPS) != bool(group):
             continue
         label = None if is_own and place.about else entry.about or None
-        # Names of rare levels are withheld: groups may share one.
         key = (label and about, *group, part)
-        number = numbers_of[entry.name, key] = numbers_of[entry.name, key] + 1
+        # Names of rare levels are withheld: groups may share one. People found have a row for each basis.
+        of_figure = entry.name, "" if place.frame == "found" else record["basis"], key
+        number = numbers_of[of_figure] = numbers_of[of_figure] + 1
         row = rows.setdefault((key, number), {} if label is None else {str(label): about})
         row.update(zip(GROUPS.get(frame, ()), group, strict=False))
         if frame not in OF_ALL_FILES:

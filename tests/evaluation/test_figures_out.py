@@ -43,8 +43,9 @@ def result(request: pytest.FixtureRequest) -> dp.Disclosure:
             {"sampling_fraction": 0.1, "within": {"c": 1}, "exclude": dp.Exclusions(count_over=30)},
             {"population", "population_targets", "bands"},
         ),
+        ({"weights": "w", "within": {"c": 1}}, {"population", "population_targets", "bands"}),
     ],
-    ids=["units and weights", "bands and exclusions"],
+    ids=["units and weights", "bands and exclusions", "bands and weights"],
 )
 def test_the_frames_are_views_of_them(options: Any, measured: set[str]) -> None:
     gt, compared = people(0).assign(u=np.arange(200) // 2, w=1.5 + np.arange(200) % 3), set()
