@@ -62,7 +62,7 @@ IMPORTERS = {
     "click": ("cli/",),
     "jinja2": ("evidence/page/",),
     "vl_convert": ("evaluation/plots/drawing.py",),
-    "rich": ("cli/",),
+    "rich": ("cli/", "runtime/progress.py"),
     "sklearn": ("families/learning/",),
     "securesystemslib": ("release/",),
     "cryptography": ("release/", "counting/partitioned/spill_file.py"),
@@ -77,7 +77,7 @@ ONLY = {
     "measures": {"numpy", "pandas", "scipy"},
     "counting": {"cryptography", "ibis", "numba", "numpy", "pandas", "psycopg", "pyarrow", "pyspark"},
     "errors": set[str](),
-    "runtime": {"psutil"},
+    "runtime": {"psutil", "rich"},
 }
 # Slow to import: never at the top of a module, but for orchestration, which is nothing without Dagster.
 LAZY = (
