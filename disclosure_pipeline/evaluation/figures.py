@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from disclosure_pipeline.counting.counts import TargetCounts, mark_unguessable
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import (
+    Column,
     build_frame,
     build_unindexed_frame,
     list_figures,
@@ -306,9 +306,9 @@ def _flag_levels(place: _TargetInSynthesis, plan: MeasuringPlan) -> Iterator[dic
 
 def _flag_pairs(
     places: Sequence[_TargetInSynthesis], keys: Sequence[CodedColumn], plan: MeasuringPlan
-) -> dict[str, npt.NDArray[Any]]:
+) -> dict[str, Column]:
     """Return the flags of the two-way check by column."""
-    flags_of_places = []
+    flags_of_places: list[dict[str, Column]] = []
     for place in places:
         if not place.counted.has_large_cells:
             continue
@@ -321,17 +321,20 @@ def _flag_pairs(
         flags_of_places.append(
             flags
             | {
-                "target": np.full(len(key_levels), target.name, dtype=object),
+                "target": [target.name] * len(key_levels),
                 "synthesis": np.full(len(key_levels), place.synthesis),
-                "target_level": target.label_each(flags["target_level"]),
-                "key": np.array([key.name for key in keys], dtype=object)[flags["key"]],
-                "key_level": key_levels,
+                "target_level": target.label_each(flags["target_level"]).tolist(),
+                "key": [keys[k].name for k in flags["key"].tolist()],
+                "key_level": key_levels.tolist(),
             }
         )
-    return {
-        name: np.concatenate([flags[name] for flags in flags_of_places] or [np.empty(0)])
-        for name in _list_flag_columns(TwoWay)
-    }
+    return {name: _join([flags[name] for flags in flags_of_places]) for name in _list_flag_columns(TwoWay)}
+
+
+def _join(parts: Sequence[Column]) -> Column:
+    """Return parts of a column of numbers or of names, one after the other."""
+    numbers = [part for part in parts if isinstance(part, np.ndarray)]
+    return np.concatenate(numbers) if numbers else [value for part in parts for value in part]
 
 
 def add_beyond_chance(frame: pd.DataFrame, figure: str, comparisons: int = 1) -> pd.DataFrame:

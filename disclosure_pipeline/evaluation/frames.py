@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,7 @@ from disclosure_pipeline.measures.words import Words
 from disclosure_pipeline.tables.messages import listed
 
 Rows = Mapping[tuple[Any, ...], Mapping[str, Any]]
+Column: TypeAlias = "Sequence[Any] | npt.NDArray[Any]"
 
 
 def build_frame(
@@ -52,18 +53,16 @@ def build_frame_by_column(figures: Mapping[str, Sequence[Any]], index: pd.Index[
     return pd.DataFrame(arrays, index=index, columns=list(figures))
 
 
-def build_unindexed_frame(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]]) -> pd.DataFrame:
+def build_unindexed_frame(columns: Mapping[str, Column]) -> pd.DataFrame:
     """Return a frame with a default index."""
     if not any(map(len, columns.values())):
         return _build_empty_frame((), tuple(columns)).copy()
     return pd.DataFrame({name: _keep_none(values, None) for name, values in columns.items()})
 
 
-def _keep_none(values: Sequence[Any] | npt.NDArray[Any], index: pd.Index[Any] | None) -> Any:
+def _keep_none(values: Column, index: pd.Index[Any] | None) -> Any:
     """Return texts of which some are None as objects: pandas from 3 on would make them NaN."""
-    if isinstance(values, np.ndarray) and values.dtype != object:
-        return values
-    if set(map(type, values)) != {str, type(None)}:
+    if isinstance(values, np.ndarray) or set(map(type, values)) != {str, type(None)}:
         return values
     return pd.Series(list(values), index=index, dtype=object)
 
