@@ -194,7 +194,7 @@ def _number_groups(column: CodedColumn, smallest_count: int) -> tuple[Any, list[
     """Return the group of each GT record and the labels of the groups, without levels that nobody has."""
     records = column.counts[0]
     occurring = np.flatnonzero(records)
-    labels = [column.label(int(code)) or MISSING for code in occurring]
+    labels = [label or MISSING for label in column.label_each(occurring)]
     number, names = merge_small_groups(records[occurring], labels, smallest_count)
     group_of_level = np.zeros(column.size, dtype=np.int64)
     group_of_level[occurring] = number

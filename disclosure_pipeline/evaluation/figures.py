@@ -323,7 +323,7 @@ def _flag_pairs(
             | {
                 "target": [target.name] * len(key_levels),
                 "synthesis": np.full(len(key_levels), place.synthesis),
-                "target_level": target.label_each(flags["target_level"]).tolist(),
+                "target_level": target.label_each(flags["target_level"]),
                 "key": [keys[k].name for k in flags["key"].tolist()],
                 "key_level": key_levels.tolist(),
             }

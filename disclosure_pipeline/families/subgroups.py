@@ -183,7 +183,7 @@ def _group_records(
     combined = combine_columns(columns)
     held = np.flatnonzero(combined.counts[0])
     level_labels = [
-        [column.label(int(code)) or MISSING for code in combined.level_of(k)[held]]
+        [label or MISSING for label in column.label_each(combined.level_of(k)[held])]
         for k, column in enumerate(columns)
     ]
     labels = [", ".join(labels_of_group) for labels_of_group in zip(*level_labels, strict=True)]

@@ -99,17 +99,14 @@ def _show_bar(console: Console) -> Iterator[OnProgress]:
     step = TextColumn("{task.description}", markup=False)
     columns = (step, BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        last_step, last_completed = "", 0
 
         def on_progress(step: str, completed: int, total: int) -> None:
-            nonlocal last_step, last_completed
             text = step if total else _count_records(step, completed)
-            if step != last_step or completed < last_completed:
-                for ended in bar.task_ids:
-                    bar.remove_task(ended)
-                bar.add_task(text, total=total or None)
-            last_step, last_completed = step, completed
-            bar.update(bar.task_ids[0], description=text, completed=completed, total=total or None)
+            for task in bar.tasks:
+                if task.fields["step"] != step or completed < task.completed:
+                    bar.remove_task(task.id)
+            shown = bar.task_ids[0] if bar.task_ids else bar.add_task(text, total=total or None, step=step)
+            bar.update(shown, description=text, completed=completed, total=total or None)
 
         yield on_progress
 

@@ -323,10 +323,11 @@ class CodedColumn:
             self._labels[code] = None if code == self.missing else level_label(self.levels[code])
         return self._labels[code]
 
-    def label_each(self, codes: IntArray) -> npt.NDArray[np.object_]:
-        """Return the levels as texts, None for missing (shape of codes)."""
+    def label_each(self, codes: IntArray) -> list[str | None]:
+        """Return the level of each code as text, None for missing."""
         distinct, place = np.unique(codes, return_inverse=True)
-        return np.array([self.label(code) for code in distinct.tolist()], dtype=object)[place]
+        labels = [self.label(code) for code in distinct.tolist()]
+        return [labels[i] for i in place.tolist()]
 
     @cached_property
     def _labels(self) -> dict[int, str | None]:

@@ -1,6 +1,6 @@
 """Every engine, and one of the tests, with tables as it takes them and records cut up in many ways."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,7 +24,6 @@ from disclosure_pipeline.counting.opening import OpenedTables, open_tables
 from disclosure_pipeline.counting.relational.coding import lay_out_words
 from disclosure_pipeline.counting.relational.transfer import borrow_table
 from disclosure_pipeline.tables.grouping import grouping_of
-from disclosure_pipeline.tables.missing import MissingCodes
 from support.sampling import DATABASES
 from support.small_batches import small_batches
 
@@ -36,14 +35,8 @@ class ToyEngine(MemoryEngine):
     name: str = "toy"
 
     @contextmanager
-    def open(
-        self,
-        tables: Sequence[Any],
-        names: Sequence[str],
-        numeric: Collection[Any] = (),
-        missing: MissingCodes | None = None,
-    ) -> Iterator[FramesInMemory]:
-        with super().open(tables, names, numeric, missing) as opened:
+    def open(self, *given: Any, **options: Any) -> Iterator[FramesInMemory]:
+        with super().open(*given, **options) as opened:
             yield replace(opened, frames=tuple(frame.iloc[::-1] for frame in opened.frames))
 
 
