@@ -3,40 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
 import numpy as np
 
+from disclosure_pipeline.measures import bands, certainty
 from disclosure_pipeline.measures.attribute import DEFINITIONS, tabulate_definitions
-from disclosure_pipeline.measures.band_counts import BandCounts, band_counts
 from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts
-from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
-from disclosure_pipeline.measures.certainty import CertaintyCounts, certainty_counts
+from disclosure_pipeline.measures.catalogue import OF_BANDS, OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.checks import (
     CodedExclusions,
     count_taken_out,
     exclude,
 )
 from disclosure_pipeline.measures.copies import Combinations, CopyCounts, HitCounts
+from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, total
-from disclosure_pipeline.measures.frequency import FrequencyTable, is_only_level, tabulate_keys
-from disclosure_pipeline.measures.guesses import CellGuesses
+from disclosure_pipeline.measures.frequency import (
+    FrequencyTable,
+    Rows,
+    is_only_level,
+    tabulate_keys,
+    tabulate_levels,
+)
+from disclosure_pipeline.measures.guesses import count_modes
 from disclosure_pipeline.measures.identity import MatchedKeys, matched_keys
 from disclosure_pipeline.measures.people import PeopleCounts
 from disclosure_pipeline.measures.resemblance import SharedCounts, count_shared
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts
 from disclosure_pipeline.measures.totals import (
+    AnySums,
     CellTotals,
-    Sums,
     Totals,
     cell_totals,
     count_figures,
     count_records,
     count_totals,
+    measure_figures,
     share_of_levels,
 )
 from disclosure_pipeline.tables.levels import CodedColumn
@@ -70,10 +76,18 @@ class Target:
         """The mark of the level that nobody guesses (shape: codes)."""
         return mark_unguessable(self.column)
 
-    def occurring_no_guess(self, synthesis: int) -> Mask | None:
-        """Return `no_guess`, or None if no record of GT or of this synthesis has that level."""
-        counts = self.column.counts
-        return self.no_guess if (self.no_guess & (counts[0] + counts[synthesis] > 0)).any() else None
+    def place(self, f: FrequencyTable, synthesis: int) -> Rows:
+        """Return the rows that are some cells of GT and a synthesis."""
+        of_levels = self.tabulate_levels(synthesis)
+        return Rows(f, np.arange(len(f.q)), no_guess=self.no_guess, band=self.band, of_levels=of_levels)
+
+    def tabulate_levels(self, synthesis: int) -> FrequencyTable:
+        """Return all records of GT and a synthesis by target level."""
+        return tabulate_levels(self.column.counts[0], self.column.counts[synthesis])
+
+    def figures_at(self, c: Fraction) -> tuple[Figure, ...]:
+        """Return the figures at a certainty."""
+        return (*certainty.figures_at(c), *(bands.figures_at(c) if self.band else ()))
 
     def count_occurring_levels(self, synthesis: int) -> int:
         """Count the levels that occur in GT or in this synthesis, missing included."""
@@ -163,7 +177,7 @@ class KeyCounts:
     `unique_hits.hits` copies of a record that no other GT record equals.
     """
 
-    added: tuple[Sums, ...]
+    added: tuple[AnySums, ...]
     shared: SharedCounts
     unique_hits: HitCounts
     matched: MatchedKeys
@@ -188,7 +202,7 @@ class Excluded:
     """
 
     taken_out: IntArray
-    added: tuple[Sums, ...]
+    added: tuple[AnySums, ...]
     original_t: Grouped
 
 
@@ -196,21 +210,34 @@ class Excluded:
 class TargetCounts:
     """Counts of one target in one synthesis.
 
-    `added` has the sums of each of `catalogue.OF_TARGETS`. `excluded` is None without exclusions, `bands`
-    without a band.
+    `added` has the sums of each of `catalogue.OF_TARGETS`, `within` of each of `catalogue.OF_BANDS` if there
+    is a band. `certain` has for each certainty the sums of `certainty.figures_at` and, if there is a band, of
+    `bands.figures_at`. `excluded` is None without exclusions.
 
     `large_pairs[k]` are the GT records of DiSCO cells of more than `list_cells_above` records, by level of
-    key k * size of the target + target level. `certainty` has an entry for each of the target's certainties.
+    key k * size of the target + target level.
     """
 
     totals: Totals
     cells: CellTotals
-    added: tuple[Sums, ...]
+    added: tuple[AnySums, ...]
+    within: tuple[AnySums, ...]
+    certain: tuple[tuple[AnySums, ...], ...]
     large_pairs: tuple[Grouped, ...]
     excluded: Excluded | None
-    baselines: BaselineCounts
-    certainty: tuple[CertaintyCounts, ...]
-    bands: BandCounts | None = None
+
+    def count_people(self, target: Target) -> IntArray:
+        """Return the GT records that the exclusions leave, by level of the target."""
+        column = target.column
+        return self.excluded.original_t.by_position(column.size) if self.excluded else column.counts[0]
+
+    def measure(
+        self, figures: Sequence[Figure], sums: Sequence[AnySums], target: Target, synthesis: int
+    ) -> tuple[dict[str, float], dict[str, float]]:
+        """Return figures of the target, and what compares them with other people's: see `measure_figures`."""
+        levels = target.place(target.tabulate_levels(synthesis), synthesis)
+        people_t = self.count_people(target)
+        return measure_figures(figures, sums, levels.f.N_d, levels.f.N_s, levels, people_t)
 
     @property
     def records(self) -> Mapping[str, int]:
@@ -244,7 +271,7 @@ class DisclosureCounts:
 def count_keys(d_q: IntArray, s_q: IntArray, keys: IntArray | int = 1) -> KeyCounts:
     """Count the keys from the counts of each q; an entry can stand for several `keys` with equal counts."""
     return KeyCounts(
-        count_figures(tabulate_keys(d_q, s_q, keys), OF_KEYS, None, None),
+        count_figures(Rows(tabulate_keys(d_q, s_q, keys), np.arange(len(d_q))), OF_KEYS)[0],
         count_shared(d_q * keys, s_q * keys),
         Combinations.of_records(d_q, keys).count_hits(s_q),
         matched_keys(d_q, s_q, keys),
@@ -262,31 +289,30 @@ def count_target(
     f: FrequencyTable, large_pairs: tuple[Grouped, ...], target: Target, synthesis: int
 ) -> TargetCounts:
     """Count one target in a synthesis from its cells; for `large_pairs` see `TargetCounts`."""
-    exclusions = target.exclusions
-    sizes, no_guess = target.sizes(synthesis), target.no_guess
+    exclusions, cells = target.exclusions, target.place(f, synthesis)
     left, left_s, excluded = None, None, None
     if exclusions:
         left, left_s = exclude(f, exclusions)
+        cells = replace(cells, d_left=left, s_left=left_s)
         excluded = Excluded(
             count_taken_out(f, exclusions, tabulate_definitions(f)),
-            count_figures(f, OF_KEYS, left, left_s),
+            count_figures(cells, OF_KEYS)[0],
             Grouped.sum_by_group(f.t, left * f.n),
         )
     d, s = f.d if left is None else left, f.s if left_s is None else left_s
     told = is_only_level(f.s, f.s_q)
-    added, totals = count_figures(f, OF_TARGETS, left, left_s), count_totals(f, d, s, told)
-    both_t = target.column.counts[0] + target.column.counts[synthesis]
-    baselines = baseline_counts(f, sizes, no_guess, both_t, left)
-    guesses = baselines.guessed
-    if target.occurring_no_guess(synthesis) is not None:
-        guesses = CellGuesses.from_synthetic(f, f.s, np.zeros(f.targets, dtype=bool)).count(f, d)
+    added, within, *certain = count_figures(
+        cells, OF_TARGETS, OF_BANDS if target.band else (), *map(target.figures_at, target.certainties)
+    )
+    totals = count_totals(f, d, s, told)
+    ways, _ = count_modes(f, f.s)
+    guessed = Grouped.sum_by_group(ways, d * f.n * (ways > 0))
     return TargetCounts(
         totals,
-        cell_totals(f, d, told & (d > 0), target.count_occurring_levels(synthesis), guesses.named),
+        cell_totals(f, d, told & (d > 0), target.count_occurring_levels(synthesis), guessed),
         added,
+        within,
+        tuple(certain),
         large_pairs,
         excluded,
-        baselines,
-        tuple(certainty_counts(f, d, certainty, no_guess) for certainty in target.certainties),
-        band_counts(f, d, target.band, sizes, target.certainties, both_t) if target.band else None,
     )

@@ -20,7 +20,6 @@ from disclosure_pipeline.evaluation.arguments import (
     code_exclusions,
 )
 from disclosure_pipeline.evaluation.resemblance import find_missing_value_doubts
-from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.checks import exclude, find_excluded
 from disclosure_pipeline.measures.exact import IntArray, Mask
 from disclosure_pipeline.measures.found import USUAL_BOUNDS
@@ -134,14 +133,17 @@ class Counts:
     """
 
     keys: Sequence[CodedColumn]
-    targets: Sequence[CodedColumn]
+    measured: Sequence[Target]
     counts: DisclosureCounts
     records: tuple[int, ...]
     missing_value_doubts: Sequence[str] = ()
     engine_description: str = ""
     ledger: tuple[Change, ...] = ()
-    certainties: tuple[Fraction, ...] = ()
-    bands: tuple[Band | None, ...] = ()
+
+    @property
+    def targets(self) -> list[CodedColumn]:
+        """The columns of the targets."""
+        return [target.column for target in self.measured]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -206,7 +208,7 @@ def build_counts(
     names = table_names(len(columns[0].tables))
     return Counts(
         keys=request.keys,
-        targets=[target.column for target in request.targets],
+        measured=request.targets,
         counts=counts,
         records=tuple(int(of_table.sum()) for of_table in request.keys[0].counts),
         missing_value_doubts=find_missing_value_doubts(
@@ -214,8 +216,6 @@ def build_counts(
         ),
         engine_description=opened.engine_description,
         ledger=(*opened.ledger, *list_rounding_changes(columns, names)),
-        certainties=request.targets[0].certainties if request.targets else (),
-        bands=tuple(target.band for target in request.targets),
     )
 
 

@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
 from disclosure_pipeline.evaluation.frames import list_figures
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords, RecordSets
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.bands import Bands
+from disclosure_pipeline.measures import bands
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
     GROUP_FIGURES,
@@ -42,7 +42,7 @@ def measure_groups(
     *,
     with_guesses: bool = False,
 ) -> list[dict[str, float]]:
-    """Return the figures of `Subgroup` and `Bands` for each group, and with weights those of its people."""
+    """Return the figures of `Subgroup` and `bands` for each group, and with weights those of its people."""
     everybody = int(added.add("DiSCO").sum())
     of_people = [*GROUP_FIGURES, *(() if added.rows.band is None else BAND_FIGURES)]
     figures = [*of_people, *(["guessed_beyond"] if with_guesses else [])]
@@ -52,7 +52,7 @@ def measure_groups(
         members = in_order[first:end]
         estimates, exposed = added.estimate(figures, members=members), int(added.add("DiSCO")[members].sum())
         row = _measure_exposure(len(members), exposed, everybody, len(in_order)) | name_estimates(estimates)
-        row = {name: row[name] for name in (*list_figures(Subgroup), *list_figures(Bands)) if name in row}
+        row = {name: row[name] for name in (*list_figures(Subgroup), *bands.WORDS) if name in row}
         if weighted := people.weigh(added, of_people, members):
             row |= {"people": sum_exactly(people.weight[members]), **weighted}
         rows.append(row)

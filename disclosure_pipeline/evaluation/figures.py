@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import TargetCounts, mark_unguessable
+from disclosure_pipeline.counting.counts import Target, TargetCounts
 from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import (
@@ -25,22 +26,19 @@ from disclosure_pipeline.evaluation.resemblance import (
     whole_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
+from disclosure_pipeline.measures import bands, certainty
 from disclosure_pipeline.measures.attribute import TABLES, attribute
-from disclosure_pipeline.measures.band_counts import BandCounts
-from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.bands import BandCertainty, Bands, band_certainty, bands
-from disclosure_pipeline.measures.baselines import baselines
 from disclosure_pipeline.measures.cap import cap_measures
-from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
-from disclosure_pipeline.measures.certainty import Certainty, certainty
+from disclosure_pipeline.measures.catalogue import OF_BANDS, OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
 from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
-from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
+from disclosure_pipeline.measures.entry import Figure
+from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared, Overlap
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import Together, TogetherIdentity, TogetherTargetCounts, together
-from disclosure_pipeline.measures.totals import APART_SCALE, measure_figures
+from disclosure_pipeline.measures.totals import APART_SCALE, AnySums, count_records, measure_figures
 from disclosure_pipeline.tables.levels import CodedColumn
 
 _OF_KEYS = [figure.name for figure in OF_KEYS]
@@ -53,33 +51,28 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 class _TargetInSynthesis:
     """A target and what was counted of it in one synthesis."""
 
-    target: CodedColumn
+    target: Target
     synthesis: int
-    GT_t: IntArray
-    SD_t: IntArray
     counted: TargetCounts
     pairs_of_key: Sequence[Grouped]
-    band: Band | None
 
     @property
     def index(self) -> tuple[Any, ...]:
-        return (self.target.name, self.synthesis)
+        return (self.target.column.name, self.synthesis)
 
     @property
     def sizes(self) -> Sizes:
-        return Sizes(int(self.GT_t.sum()), int(self.SD_t.sum()))
+        return self.target.sizes(self.synthesis)
 
-    @property
-    def within(self) -> BandCounts:
-        assert self.counted.bands
-        return self.counted.bands
+    def measure(self, figures: Sequence[Figure], sums: Sequence[AnySums]) -> dict[str, float]:
+        """Return figures, and what compares them with other people's records."""
+        values, compared = self.counted.measure(figures, sums, self.target, self.synthesis)
+        return values | compared
 
-    @property
-    def levels(self) -> tuple[IntArray, IntArray, IntArray]:
-        """The records of each level: of GT, of SD, and of GT after exclusions."""
-        excluded = self.counted.excluded
-        left_t = excluded.original_t.by_position(self.target.size) if excluded else self.GT_t
-        return self.GT_t, self.SD_t, left_t
+    def measure_claims(self, figures: Sequence[Figure], sums: Sequence[AnySums]) -> dict[str, float]:
+        """Return the figures at a certainty: of people about whom something is claimed, and rightly so."""
+        claimed, right = (count_records(figures, sums, figure.name) for figure in figures)
+        return self.measure(figures, sums) | {"precision": percent(right, claimed)}
 
 
 @dataclass(frozen=True)
@@ -104,7 +97,7 @@ def compare_records(counts: Counts) -> BesideOthers:
     places = _list_places(counts)
     N_d, *N_s = counts.records
     together = counts.counts.together.targets if counts.counts.together else [None] * len(counts.targets)
-    with_band = [(place, place.band) for place in places if place.band]
+    with_band = [place for place in places if place.target.band]
     return BesideOthers(
         {
             synthesis: to_row(unique_hits(of_keys.unique_hits, Sizes(N_d, n), 100 * hits / APART_SCALE))
@@ -113,32 +106,38 @@ def compare_records(counts: Counts) -> BesideOthers:
             )
         },
         {place.index: _compare_target(place) for place in places},
+        {place.index: place.measure(OF_BANDS, place.counted.within) for place in with_band},
         {
-            place.index: to_row(bands(place.within, band, place.sizes, *place.levels))
-            for place, band in with_band
-        },
-        {
-            (*place.index, float(share)): to_row(band_certainty(claims, N_d))
-            for place, _ in with_band
-            for share, claims in zip(counts.certainties, place.within.certainty, strict=True)
+            (*place.index, float(c)): place.measure_claims(bands.figures_at(c), sums[_OF_LEVELS:])
+            for place in with_band
+            for c, sums in zip(place.target.certainties, place.counted.certain, strict=True)
         },
         {target.name: of for target, of in zip(counts.targets, together, strict=True) if of},
     )
 
 
+BESIDE_OTHERS = [
+    column
+    for figure in OF_TARGETS
+    for column in (*([figure.name] if figure.place.frame == "guessed" else []), *figure.comparisons)
+]
+"""The columns of a target that compare it with other people's records, and guesses."""
+
+
 def _compare_target(place: _TargetInSynthesis) -> dict[str, float]:
-    counted, guessable = place.counted, mark_unguessable(place.target)
-    _, compared = measure_figures(OF_TARGETS, counted.added, place.sizes.N_d, place.sizes.N_s)
-    return compared | to_row(baselines(counted.baselines, place.sizes, *place.levels, guessable))
+    figures = place.measure(OF_TARGETS, place.counted.added)
+    return {name: figures[name] for name in BESIDE_OTHERS}
+
+
+_OF_LEVELS = len(certainty.figures_at(Fraction(1)))
+"""The number of figures at a certainty before those within a band."""
 
 
 def _list_places(counts: Counts) -> list[_TargetInSynthesis]:
     return [
-        _TargetInSynthesis(
-            target, synthesis, target.counts[0], target.counts[synthesis], counted, pairs_of_key, band
-        )
-        for target, band, of_target, pairs_of_key in zip(
-            counts.targets, counts.bands, counts.counts.targets, counts.counts.pairs_of_key, strict=True
+        _TargetInSynthesis(target, synthesis, counted, pairs_of_key)
+        for target, of_target, pairs_of_key in zip(
+            counts.measured, counts.counts.targets, counts.counts.pairs_of_key, strict=True
         )
         for synthesis, counted in enumerate(of_target, start=1)
     ]
@@ -175,7 +174,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
         (target, synthesis): {"within": str(plan.grouping.within[target]), **figures}
         for (target, synthesis), figures in others.bands.items()
     }
-    banded = bound_bands(build_frame(in_bands, per_target, ["within", *list_figures(Bands)]))
+    banded = bound_bands(build_frame(in_bands, per_target, ["within", *bands.WORDS]))
     one_way_flags = [flag for place in places for flag in _flag_levels(place, plan)]
     return Disclosure(
         keys=tuple(key.name for key in counts.keys),
@@ -197,16 +196,16 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
         two_way=build_unindexed_frame(_flag_pairs(places, counts.keys, plan)),
         certainty=build_frame(
             {
-                (*place.index, float(share)): to_row(certainty(claims, counts.records[0]))
+                (*place.index, float(c)): place.measure_claims(certainty.figures_at(c), sums[:_OF_LEVELS])
                 for place in places
-                for share, claims in zip(counts.certainties, place.counted.certainty, strict=True)
+                for c, sums in zip(place.target.certainties, place.counted.certain, strict=True)
             },
             [*per_target, "certainty"],
-            list_figures(Certainty),
+            list(certainty.WORDS),
         ),
         bands=banded.join(others.weighted_bands.reindex(banded.index)),
         band_certainty=build_frame(
-            others.band_certainty, [*per_target, "certainty"], list_figures(BandCertainty)
+            others.band_certainty, [*per_target, "certainty"], list(bands.WORDS_AT_CERTAINTY)
         ),
         excluded=build_frame(
             {index: row for place in places for index, row in _list_excluded(place)},
@@ -245,8 +244,8 @@ def _compare_columns(counts: Counts, least: LeastShared) -> tuple[Rows, Rows, tu
     whole_key = whole_key_overlap(shared, N_d, N_s)
     of_keys.update(whole_key)
     doubts += find_whole_key_doubts(whole_key, counts.names, least.whole_key)
-    for target, band in zip(counts.targets, counts.bands, strict=True):
-        shares, column_doubts = compare_column(target, counts.names, least.target, band)
+    for target in counts.measured:
+        shares, column_doubts = compare_column(target.column, counts.names, least.target, target.band)
         of_targets.update(shares)
         doubts += column_doubts
     return of_keys, of_targets, tuple(doubts)
@@ -258,13 +257,17 @@ def _measure_target(
     """Return the figures of the frames `attribute` and `cap`."""
     totals, cells, N = place.counted.totals, place.counted.cells, (place.sizes.N_d, place.sizes.N_s)
     records = place.counted.records
-    values, _ = measure_figures(OF_TARGETS, place.counted.added, *N)
-    of_attribute = {name: value for name, value in values.items() if name not in COLUMNS["cap"]}
+    of_target = zip(OF_TARGETS, place.counted.added, strict=True)
+    figures, sums = zip(*(of for of in of_target if of[0].place.frame == "attribute"), strict=True)
+    of_attribute, _ = place.counted.measure(figures, sums, place.target, place.synthesis)
     of_attribute |= to_row(attribute(totals, records["DiSCO"]))
-    by_guess = cap_measures(records, totals, cells, place.GT_t, *N) if plan.attribution else None
+    by_guess = (
+        cap_measures(records, totals, cells, place.target.column.counts[0], *N) if plan.attribution else None
+    )
     of_cap = to_row(by_guess) if by_guess else {}
     if plan.chance:
-        of_attribute |= to_row(chance(records["DiSCO"], cells.d_by_s_q_t, place.SD_t, *N))
+        s_t = place.target.column.counts[place.synthesis]
+        of_attribute |= to_row(chance(records["DiSCO"], cells.d_by_s_q_t, s_t, *N))
     of_cap |= {name: figure for name, figure in compared.items() if name in COLUMNS["cap"]}
     of_attribute |= {name: figure for name, figure in compared.items() if name not in COLUMNS["cap"]}
     return of_attribute, of_cap
@@ -297,8 +300,7 @@ def _list_flag_columns(flag: type) -> list[str]:
 
 def _flag_levels(place: _TargetInSynthesis, plan: MeasuringPlan) -> Iterator[dict[str, Any]]:
     """Yield the flags of the one-way check."""
-    excluded, target = place.counted.excluded, place.target
-    original_t = excluded.original_t if excluded else Grouped.sum_by_group(np.arange(target.size), place.GT_t)
+    target, original_t = place.target.column, Grouped.from_positions(place.counted.count_people(place.target))
     for flag in one_way(place.counted.cells.DiSCO_t, original_t, plan.one_way):
         of_place = {"target": target.name, "synthesis": place.synthesis}
         yield of_place | to_row(flag) | {"level": target.label(flag.level)}
@@ -312,7 +314,7 @@ def _flag_pairs(
     for place in places:
         if not place.counted.has_large_cells:
             continue
-        target = place.target
+        target = place.target.column
         flags = two_way(place.counted.large_pairs, place.pairs_of_key, target.size, plan.two_way[1])
         key_levels = np.empty(len(flags["key"]), dtype=object)
         for k, key in enumerate(keys):

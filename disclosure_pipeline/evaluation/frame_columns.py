@@ -6,12 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from disclosure_pipeline.evaluation import frame_words, power
+from disclosure_pipeline.measures import bands, certainty
 from disclosure_pipeline.measures.attribute import Attribute
-from disclosure_pipeline.measures.bands import BandCertainty, Bands
-from disclosure_pipeline.measures.baselines import Baselines
 from disclosure_pipeline.measures.cap import CAP
 from disclosure_pipeline.measures.catalogue import FIGURES, OF_KEYS, OF_TARGETS
-from disclosure_pipeline.measures.certainty import Certainty
 from disclosure_pipeline.measures.chance import Chance
 from disclosure_pipeline.measures.checks import CONTROL_ATTRIBUTE, CONTROL_IDENTITY, OneWay, TwoWay
 from disclosure_pipeline.measures.contributions import (
@@ -70,16 +68,16 @@ def _guard(name: str, words: Words, by_chance: Words | None = None) -> dict[str,
 
 _IDENTITY = {figure.name: figure.words for figure in OF_KEYS}
 _HITS = words_of_fields(UniqueHits)
-_BASELINES = words_of_fields(Baselines)
 _CAP = words_of_fields(CAP)
 _OF_ATTRIBUTE = [figure for figure in OF_TARGETS if figure.place.frame == "attribute"]
 _ATTRIBUTE = {figure.name: figure.words for figure in _OF_ATTRIBUTE}
 _ATTRIBUTE |= words_of_fields(Attribute) | words_of_fields(Chance) | _compare(_OF_ATTRIBUTE)
 _DIFFERENCES = [f"{figure.name}_beyond" for figure in _OF_ATTRIBUTE if figure.compared]
-_OF_CAP = _compare([FIGURES["DCAP"]]) | _BASELINES
+_GUESSED = _words_of("guessed") | _compare([FIGURES["guessed"]])
+_OF_CAP = _compare([FIGURES["DCAP"]]) | _GUESSED
 _COPIES, _PEOPLE, _REPEATS = (words_of_fields(of) for of in (Copies, PeopleCopied, Repeats))
 _RENAMED, _TOGETHER = words_of_fields(Relabelling), words_of_fields(Together)
-_BANDS = {"within": frame_words.WITHIN, **words_of_fields(Bands)}
+_BANDS = {"within": frame_words.WITHIN, **bands.WORDS}
 _COPIED = _select(
     _COPIES | _PEOPLE,
     *("copies", "copies_others", "copies_beyond", "copies_beyond_se"),
@@ -146,7 +144,7 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     | _guard("guessed_within_beyond", _BANDS["guessed_within_beyond"])
     | _BANDS_WEIGHED
     | _weighed_differences(_BANDS_WEIGHED),
-    "band_certainty": words_of_fields(BandCertainty),
+    "band_certainty": bands.WORDS_AT_CERTAINTY,
     "sensitive": _SENSITIVE
     | _RIGHT
     | _beyond_chance(_SENSITIVE, "DiSCO_beyond")
@@ -166,7 +164,7 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     "confidential": _COPIED | _LIMITS | _GUARDS_OF_COPIES,
     "partial_copies": _COPIED | _GUARDS_OF_COPIES,
     "columns_apart": _RENAMED | frame_words.add_chance_words(_select(_RENAMED, "looks_renamed")) | _MISSING,
-    "guessed": _OF_CAP | _guard("guessed_beyond", _BASELINES["guessed_beyond"]),
+    "guessed": _OF_CAP | _guard("guessed_beyond", _GUESSED["guessed_beyond"]),
     "doubts": _words_of("excluded"),
     "warning_counts": _words_of("warnings"),
     "protection": PROTECTION_BY_METHOD,
@@ -184,7 +182,7 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     "ledger": frame_words.LEDGER,
     "one_way": words_of_fields(OneWay),
     "two_way": words_of_fields(TwoWay),
-    "certainty": words_of_fields(Certainty),
+    "certainty": certainty.WORDS,
     "over_releases": _OF_RELEASES | RELEASED_WORDS | words_of_fields(TogetherIdentity),
     "released_targets": _TOGETHER,
     "together": _TOGETHER,

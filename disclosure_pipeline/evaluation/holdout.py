@@ -16,7 +16,6 @@ from disclosure_pipeline.counting.counts import (
     KeyCounts,
     Target,
     TargetCounts,
-    mark_unguessable,
 )
 from disclosure_pipeline.counting.memory.nearest_records import ComparedTable, Comparison, nearest_distances
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -26,9 +25,9 @@ from disclosure_pipeline.evaluation.counts import Counts, MeasuringPlan
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.resemblance import WHOLE_KEY, compare_column, find_missing_value_doubts
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.certainty import certainty
-from disclosure_pipeline.measures.exact import SCALE, IntArray, percent, sum_quotients
-from disclosure_pipeline.measures.guesses import count_right_guesses
+from disclosure_pipeline.measures import certainty
+from disclosure_pipeline.measures.catalogue import OF_TARGETS
+from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.holdout import (
     HoldoutComparison,
     Membership,
@@ -150,8 +149,8 @@ def _measure_holdout(
     for i, target in enumerate(request.targets):
         for j in range(len(N_s)):
             figures = [
-                _measure_target(counts.counts.targets[i][j], counts.targets[i], j + 1, counts.certainties),
-                _measure_target(holdout_counts.targets[i][j], target.column, j + 1, counts.certainties),
+                _measure_target(counts.counts.targets[i][j], counts.measured[i], j + 1),
+                _measure_target(holdout_counts.targets[i][j], target, j + 1),
             ]
             for measure, figure in figures[0].items():
                 row = compare_with_holdout(
@@ -265,23 +264,13 @@ def _compare_keys(
     }
 
 
-def _measure_target(
-    counts: TargetCounts, target: CodedColumn, synthesis: int, certainties: Sequence[Any]
-) -> dict[str, float]:
-    people_t, s_t = target.counts[0], target.counts[synthesis]
-    N, records, excluded = int(people_t.sum()), counts.records, counts.excluded
-    left_t = excluded.original_t.by_position(target.size) if excluded else people_t
-    right = count_right_guesses(counts.baselines.guessed, left_t, s_t, mark_unguessable(target))
-    attributed = sum_quotients(counts.totals.DCAP.sums, counts.totals.DCAP.groups)
-    figures = {
-        "iS": percent(records["iS"], N),
-        "DiSCO": percent(records["DiSCO"], N),
-        "DCAP": percent(attributed, N * SCALE),
-        "guessed": percent(right, N * SCALE),
-    }
-    for share, claims in zip(certainties, counts.certainty, strict=True):
-        certain = certainty(claims, N)
-        figures |= {f"DiS at {float(share)}": certain.DiS, f"DiSCO at {float(share)}": certain.DiSCO}
+def _measure_target(counts: TargetCounts, target: Target, synthesis: int) -> dict[str, float]:
+    values, _ = counts.measure(OF_TARGETS, counts.added, target, synthesis)
+    figures = {name: values[name] for name in ("iS", "DiSCO", "DCAP", "guessed")}
+    for c, sums in zip(target.certainties, counts.certain, strict=True):
+        at_c = certainty.figures_at(c)
+        values, _ = counts.measure(at_c, sums[: len(at_c)], target, synthesis)
+        figures |= {f"{name} at {float(c)}": value for name, value in values.items()}
     return figures
 
 

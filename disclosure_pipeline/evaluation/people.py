@@ -23,17 +23,19 @@ from disclosure_pipeline.evaluation.counts import (
     combine_columns,
     place_records,
 )
-from disclosure_pipeline.evaluation.figures import BesideOthers, add_beyond_chance, compare_records
+from disclosure_pipeline.evaluation.figures import (
+    BESIDE_OTHERS,
+    BesideOthers,
+    add_beyond_chance,
+    compare_records,
+)
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.sensitive_levels import measure_levels
-from disclosure_pipeline.measures.bands import BandCertainty, Bands
-from disclosure_pipeline.measures.baselines import Baselines
-from disclosure_pipeline.measures.catalogue import OF_TARGETS
+from disclosure_pipeline.measures import bands
 from disclosure_pipeline.measures.contributions import (
     BAND_FIGURES,
-    BESIDE_OTHERS,
     COPY_FIGURES,
     KEY_FIGURES,
     TARGET_FIGURES,
@@ -69,7 +71,7 @@ def measure_people(
     """
     by_record = compare_records(counts)
     request, is_by_unit = build_request(plan, people.columns), people.records_per_unit > 1
-    baselines, bands, certain, of_population, weighted_bands = (dict[Any, Any]() for _ in range(5))
+    compared, within, certain, of_population, weighted_bands = (dict[Any, Any]() for _ in range(5))
     together = dict[Any, TogetherTargetCounts]()
     q = combine_columns(request.keys)
     for target in request.targets if is_by_unit or plan.is_of_sample else ():
@@ -78,9 +80,9 @@ def measure_people(
             place = (target.column.name, synthesis)
             added = Contributions(place_records(q, target, synthesis, people.unit))
             if is_by_unit:
-                baselines[place] = _compare_with_others(added)
+                compared[place] = _estimate(added, BESIDE_OTHERS)
                 if target.band:
-                    bands[place] = _estimate(added, BAND_FIGURES, Bands)
+                    within[place] = _estimate(added, bands.WORDS)
                     certain |= {(*place, float(c)): _estimate_at(c, added) for c in target.certainties}
                 chances.append([added.add(f"DiSCO{part}") for part in ("_at_n", "_others")])
             if plan.is_of_sample:
@@ -96,31 +98,35 @@ def measure_people(
     if plan.is_of_sample:
         frames["population"] = _measure_population(people, q)
         frames["population_targets"] = _frame_weighted(of_population, len(request.targets))
-    others = BesideOthers(hits, baselines, bands, certain, together) if is_by_unit else by_record
+    others = BesideOthers(hits, compared, within, certain, together) if is_by_unit else by_record
     with_bands = len({target for target, _ in weighted_bands})
     return replace(others, weighted_bands=_frame_weighted(weighted_bands, with_bands)), frames
 
 
-def _compare_with_others(added: Contributions) -> dict[str, float]:
-    estimates = name_estimates(added.estimate(("guessed", *BESIDE_OTHERS)))
-    compared = [column for figure in OF_TARGETS for column in figure.comparisons]
-    return {name: estimates[name] for name in (*compared, *list_figures(Baselines))}
-
-
-def _estimate(added: Contributions, figures: Iterable[str], names: type) -> dict[str, float]:
-    """Return estimates as the figures of a dataclass."""
-    estimates = name_estimates(added.estimate(figures))
-    return {name: estimates[name] for name in list_figures(names)}
+def _estimate(added: Contributions, columns: Iterable[str]) -> dict[str, float]:
+    """Return estimates, and errors of differences, by their columns."""
+    names = [name for name in columns if not name.endswith("_se")]
+    estimates = name_estimates(added.estimate(names))
+    return {name: estimates[name] for name in columns}
 
 
 def _estimate_at(c: Fraction, added: Contributions) -> dict[str, float]:
-    """Return the figures of `BandCertainty` at a certainty."""
-    names = [f"{name} at {c}" for name in ("DiS_within", "DiSCO_within")]
-    estimates = name_estimates(added.estimate([*names, f"{names[1]}_others", f"{names[1]}_beyond"]))
-    figures = {name.replace(f" at {c}", ""): estimate for name, estimate in estimates.items()}
+    """Return the figures within a band at a certainty."""
+    at_c = {name: _name_at(name, c) for name in bands.WORDS_AT_CERTAINTY if name != "precision"}
+    estimates = _estimate(added, at_c.values())
+    figures = {name: estimates[of_c] for name, of_c in at_c.items()}
     claimed, right = (figures[name] for name in ("DiS_within", "DiSCO_within"))
-    figures["precision"] = 100 * right / claimed if claimed else math.nan
-    return {name: figures[name] for name in list_figures(BandCertainty)}
+    return figures | {"precision": 100 * right / claimed if claimed else math.nan}
+
+
+def _name_at(name: str, c: Fraction) -> str:
+    """Return the name of a figure, or of what compares it, at a certainty.
+
+    >>> _name_at("DiSCO_within_others", Fraction(1, 2))
+    'DiSCO_within at 1/2_others'
+    """
+    figure, within, part = name.partition("_within")
+    return f"{figure}{within} at {c}{part}"
 
 
 def _measure_keys_by_unit(

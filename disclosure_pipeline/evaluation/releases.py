@@ -129,10 +129,9 @@ def measure_together(
         [counts] = count_tables(opened.only(tables), [request], on_progress)
         counts_with_columns = Counts(
             keys=request.keys,
-            targets=[target.column for target in request.targets],
+            measured=request.targets,
             counts=counts,
             records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
-            bands=tuple(target.band for target in request.targets),
         )
         others = compare_records(counts_with_columns)
         if units:

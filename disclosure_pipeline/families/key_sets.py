@@ -25,8 +25,9 @@ from disclosure_pipeline.evaluation.resemblance import (
     warn_of_doubts,
     whole_key_overlap,
 )
-from disclosure_pipeline.measures.catalogue import OF_KEYS, OF_TARGETS
+from disclosure_pipeline.measures.catalogue import OF_KEYS
 from disclosure_pipeline.measures.checks import CodedExclusions
+from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED
 from disclosure_pipeline.measures.totals import measure_figures
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress, show_progress
@@ -214,9 +215,9 @@ def _measure(
         )
         [counts] = count_tables(opened, [request])
         for t, of_target in zip(measured, counts.targets, strict=True):
-            for j, (of_synthesis, n) in enumerate(zip(of_target, N_s, strict=True)):
-                figures, _ = measure_figures(OF_TARGETS, of_synthesis.added, N_d, n)
-                Dorig[i, j, t], DiSCO[i, j, t] = figures["Dorig"], figures["DiSCO"]
+            for j, of_synthesis in enumerate(of_target):
+                records = of_synthesis.records
+                Dorig[i, j, t], DiSCO[i, j, t] = (percent(records[name], N_d) for name in ("Dorig", "DiSCO"))
         identities += [
             measure_figures(OF_KEYS, of_keys.added, N_d, n)[0]
             for of_keys, n in zip(counts.keys, N_s, strict=True)

@@ -208,5 +208,5 @@ def tabulate_definitions(f: FrequencyTable) -> dict[str, IntArray]:
     for name in DEFINITIONS:
         adds, basis = by_name[name].adds, by_name[name].basis
         assert adds is not None
-        tables[name] = (f.s if basis == SYNTHETIC else f.d) * adds(rows).astype(np.int64)
+        tables[name] = (f.s if basis == SYNTHETIC else f.d) * np.asarray(adds(rows), dtype=np.int64)
     return tables

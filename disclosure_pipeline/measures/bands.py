@@ -9,7 +9,7 @@ are compared exactly as written: 1.2 lies within 0.1 of 1.1.
 - The band is centred on the person's true value, so no record is lost at the edge of a group.
 
 D and S are the GT and SD records of a person's q within the band of the person's value. W_v are the records
-of q from v up to the largest number that fits into one band with v. P0 and Q0: see `baselines`.
+of q from v up to the largest number that fits into one band with v. P0 and Q0: see `contributions`.
 
 | figure | SD | at n records of SD | the others at n |
 |---|---|---|---|
@@ -36,31 +36,104 @@ in order of amount alone.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from fractions import Fraction
+from functools import lru_cache
 
-from disclosure_pipeline.measures.band_counts import BandCounts, ClaimCounts
-from disclosure_pipeline.measures.band_places import Band
-from disclosure_pipeline.measures.densest_bands import guess_amount_of_all
-from disclosure_pipeline.measures.drawn_guesses import (
-    count_right_guesses_of_draw,
-    draw_of_others,
-    draw_of_synthetic,
+import numpy as np
+
+from disclosure_pipeline.measures.band_windows import (
+    Windows,
+    count_near,
+    count_own_near,
+    order_by_amount,
+    sum_before,
 )
-from disclosure_pipeline.measures.entry import Default, Figure, place_beyond
-from disclosure_pipeline.measures.exact import SCALE, IntArray, percent
-from disclosure_pipeline.measures.guesses import Ways, error_of_guesses
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, standard_error
-from disclosure_pipeline.measures.words import (
-    BEYOND_OTHERS,
-    BY_OTHERS,
-    POINTS,
-    WEIGHTED,
-    Words,
-    described,
-    figure,
-    standard_error_of,
-    words_of_fields,
-)
+from disclosure_pipeline.measures.certainty import PRECISION, chances_of_claims, reaches_share
+from disclosure_pipeline.measures.densest_bands import AMOUNTS
+from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
+from disclosure_pipeline.measures.entry import Baseline, Default, Figure, Place, place_beyond
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
+from disclosure_pipeline.measures.frequency import Rows, beside_other_units, is_only_level
+from disclosure_pipeline.measures.guesses import beside_others, guess_from_synthetic
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
+from disclosure_pipeline.measures.words import BEYOND_OTHERS, BY_OTHERS, POINTS, WEIGHTED, Words
+
+
+def _is_claimed(r: Rows) -> Mask:
+    """Mark the rows whose q has SD records that all fit into one band."""
+    if _is_claimed not in r.known:
+        w = order_by_amount(r)
+        w = w.select_keys(w.may_fit(w.f.s, 0))
+        holds_all = (w.f.s_q == w.from_smallest(w.f.s)) & (w.f.s > 0)
+        r.known[_is_claimed] = _spread(r, w, w.f.sum_by_q(holds_all))[r.cell] > 0
+    is_claimed: Mask = r.known[_is_claimed]
+    return is_claimed
+
+
+def _claims_at_n(r: Rows) -> Floats:
+    """Return the chance that n SD records of each row's q fit into one band: one claim for all its people."""
+    chances = np.zeros(len(r))
+    for sizes, at in r.sizes:
+        if not sizes.synthetic_left:
+            chances[at] = _is_claimed(r)[at]
+            continue
+        w = order_by_amount(r)
+        w = w.select_keys(w.may_fit(w.f.s, sizes.synthetic_left))
+        outside = w.f.s_q - w.from_smallest(w.f.s)
+        none_of_smaller, none_at_all = (
+            to_integer_chances(sizes.q0(records)) for records in (outside, outside + w.f.s)
+        )
+        chances[at] = _spread(r, w, w.f.sum_by_q(none_of_smaller - none_at_all))[r.cell[at]] / CHANCE_SCALE
+    return chances
+
+
+def _spread(r: Rows, w: Windows, of_q: IntArray) -> IntArray:
+    """Return what is known of the q of some windows for all cells, 0 for those of other q."""
+    of_cells = np.zeros(len(r.f.q), dtype=np.int64)
+    of_cells[w.order] = w.f.at_cells(of_q)
+    return of_cells
+
+
+def _claims_by_others(r: Rows) -> Floats:
+    """Return the chance that n records of the others with each row's q fit into one band."""
+    chances, of_cells = np.zeros(len(r)), np.zeros(len(r.f.q))
+    own = r.own_records() if r.has_several else None
+    for sizes, at in r.sizes:
+        if own is None or sizes.own == 1:
+            w = order_by_amount(r)
+            w = w.select_keys(w.may_fit(w.f.d, sizes.others_left))
+            people = np.flatnonzero(w.f.d)
+            of_cells[w.order[people]] = _claims_beside(w, people, sizes)
+            chances[at] = of_cells[r.cell[at]]
+            continue
+        assert r.band is not None
+        beside, of_entries = Sizes(r.f.N_d - sizes.own + 1, r.f.N_s), np.zeros(len(own.cell))
+        for entries, table, places in beside_other_units(r.f, own, np.unique(own.entry[at])):
+            w = Windows.over(table, r.band)
+            of_entries[entries] = _claims_beside(w, w.position[places], beside)
+        chances[at] = of_entries[own.entry[at]]
+    return chances
+
+
+def _claims_beside(w: Windows, person: IntArray, sizes: Sizes) -> Floats:
+    """Return the sum over v of the table above, for one person of each of some cells.
+
+    The person is left out of d_q and of every W_v that holds them. The windows that do begin at neighbouring
+    cells, so cumulative sums are enough.
+    """
+    f, k = w.f, person
+    p0 = to_integer_chances(sizes.p0(np.arange(int(f.d_q.max(initial=0)) + 1)))
+    outside = f.d_q - w.from_smallest(f.d)
+    others = outside - (outside > 0)  # where the person is outside
+    with_person = sum_before(p0[outside] - p0[outside + f.d])
+    without_person = sum_before((p0[others] - p0[others + f.d]) * (outside > 0))
+    begin = np.searchsorted(w.reach, k, side="right")
+    first, end = f.at_cells(f.first, k), f.at_cells(np.append(f.first[1:], len(f.q)), k)
+    own = p0[outside[k]] - p0[outside[k] + f.d[k] - 1]
+    around = without_person[begin] - without_person[first] + without_person[end] - without_person[k + 1]
+    by_others: IntArray = own + with_person[k] - with_person[begin] + around
+    return by_others / CHANCE_SCALE
 
 
 def _words(title: str, sentence: str) -> Words:
@@ -94,145 +167,58 @@ _DISCLOSED, _CLAIMED, _GUESSED = (
 )
 
 
-@dataclass(frozen=True)
-class Bands:
-    """Figures of one target in one synthesis: percent of all GT records; `beyond` in percentage points.
-
-    `DiSCO_within`, `DiS_within` and `guessed_within` use all of SD, the differences n records.
-    """
-
-    DiS_within: float = described(
-        _words(_CLAIMED, "People for whom all synthetic records with their keys have nearly the same amount.")
-    )
-    DiS_within_others: float = described(_others_of(_CLAIMED))
-    DiS_within_beyond: float = described(_beyond_of(_CLAIMED))
-    DiS_within_beyond_se: float = described(standard_error_of("DiS_within_beyond"))
-    DiSCO_within: float = described(
+FIGURES = (
+    Figure(
+        "DiS_within",
+        _words(
+            _CLAIMED, "People for whom all synthetic records with their keys have nearly the same amount."
+        ),
+        place_beyond("bands", "DiS_within"),
+        about="target",
+        weighed=place_beyond("bands", "DiS_within", WEIGHTED),
+        adds=_is_claimed,
+        compared=Baseline(
+            at_n=_claims_at_n,
+            others=_claims_by_others,
+            words=_others_of(_CLAIMED),
+            beyond=_beyond_of(_CLAIMED),
+        ),
+    ),
+    Figure(
+        "DiSCO_within",
         _words(
             _DISCLOSED,
             "People whose amount is disclosed approximately: all synthetic records with their keys lie "
             "within the band around it.",
-        )
-    )
-    DiSCO_within_others: float = described(_others_of(_DISCLOSED))
-    DiSCO_within_beyond: float = described(_beyond_of(_DISCLOSED))
-    DiSCO_within_beyond_se: float = described(standard_error_of("DiSCO_within_beyond"))
-    guessed_within: float = described(
-        _words(
-            _GUESSED,
-            "People whose amount is guessed to within the band, as the one around which most synthetic "
-            "records with their keys lie.",
-        )
-    )
-    guessed_within_others: float = described(_others_of(_GUESSED))
-    guessed_within_beyond: float = described(_beyond_of(_GUESSED))
-    guessed_within_beyond_se: float = described(standard_error_of("guessed_within_beyond"))
-
-
-@dataclass(frozen=True)
-class BandCertainty:
-    """DiS and DiSCO within the band at a certainty, in percent of GT records; `precision` of the claims."""
-
-    DiS_within: float = figure(
-        "claimed within the band with that certainty",
-        "People for whom at least that share of the synthetic records with their keys have nearly the same "
-        "amount.",
-    )
-    DiSCO_within: float = figure(
-        "disclosed within the band with that certainty",
-        "People for whom at least that share of the synthetic records with their keys lie within the band "
-        "around their amount.",
-    )
-    precision: float = figure(
-        "right among the claims",
-        "Claims that are right.",
-        denominator="confidential records about which something is claimed",
-    )
-    DiSCO_within_others: float = described(_others_of(_DISCLOSED))
-    DiSCO_within_beyond: float = described(_beyond_of(_DISCLOSED))
-    DiSCO_within_beyond_se: float = described(standard_error_of("DiSCO_within_beyond"))
-
-
-def bands(
-    counts: BandCounts,
-    band: Band,
-    sizes: Sizes,
-    d_t: IntArray,
-    s_t: IntArray,
-    left_t: IntArray,
-) -> Bands:
-    """Compute the figures of the records that the exclusions leave.
-
-    `d_t`, `s_t`, `left_t`: all GT records, all SD records, and the GT records that the exclusions leave, by
-    level.
-    """
-    N_d, by_place = sizes.N_d, left_t[band.order]
-    synthetic_draw, others_draw = draw_of_synthetic(sizes), draw_of_others(sizes)
-    overall = guess_amount_of_all(s_t[band.order], band, None, without_self=False)
-    at_n = (
-        guess_amount_of_all(s_t[band.order], band, synthetic_draw, without_self=False)
-        if synthetic_draw
-        else overall
-    )
-    others = guess_amount_of_all(d_t[band.order], band, others_draw, without_self=True)
-    guessed = count_right_guesses_of_draw(counts.guessed.from_SD, by_place, overall)
-    ways = (
-        Ways.of_draw(counts.guessed.at_n, by_place, at_n),
-        Ways.of_draw(counts.guessed.by_others, by_place, others),
-    )
-    right = ways[0].right, ways[1].right
-    disclosed = _compare_with_others(counts.disclosed, N_d)
-    claimed = ClaimCounts(0, 0, counts.claimed_at_n, counts.claimed_by_others, counts.claimed_squares)
-    return Bands(
-        percent(counts.disclosed.claimed, N_d),
-        *_compare_with_others(claimed, N_d),
-        percent(counts.disclosed.right, N_d),
-        *disclosed,
-        guessed_within=percent(guessed, N_d * SCALE),
-        guessed_within_others=percent(right[1], N_d * SCALE),
-        guessed_within_beyond=percent(right[0] - right[1], N_d * SCALE),
-        guessed_within_beyond_se=error_of_guesses(*ways, counts.guessed.squares, by_place, N_d),
-    )
-
-
-def band_certainty(counts: ClaimCounts, N_d: int) -> BandCertainty:
-    """Compute the percentages."""
-    return BandCertainty(
-        percent(counts.claimed, N_d),
-        percent(counts.right, N_d),
-        percent(counts.right, counts.claimed),
-        *_compare_with_others(counts, N_d),
-    )
-
-
-def _compare_with_others(counts: ClaimCounts, N_d: int) -> tuple[float, float, float]:
-    """Return the others' figure, the difference of SD's, and its standard error, in percent."""
-    at_n, by_others, N = counts.right_at_n, counts.right_by_others, N_d * CHANCE_SCALE
-    return percent(by_others, N), percent(at_n - by_others, N), standard_error(counts.squares, N_d)
-
-
-_WORDS = words_of_fields(Bands)
-
-FIGURES = (
-    Figure(
-        "DiSCO_within",
-        _WORDS["DiSCO_within"],
+        ),
         place_beyond("bands", "DiSCO_within"),
         "learned",
         about="target",
         statistics=("at_most", "beyond"),
-        beyond=_WORDS["DiSCO_within_beyond"],
         weighed=place_beyond("bands", "DiSCO_within", WEIGHTED),
         public="share",
+        adds=lambda r: is_only_level(count_near(r, r.f.s), r.s_q),
+        compared=Baseline(
+            at_n=lambda r: r.none_of_synthetic(r.s_q - count_near(r, r.f.s)) - r.none_of_own_key_in_synthetic,
+            others=lambda r: (
+                r.none_of_others(r.d_q - r.own_q - (count_near(r, r.f.d) - count_own_near(r)))
+                - r.none_of_own_key_in_others
+            ),
+            words=_others_of(_DISCLOSED),
+            beyond=_beyond_of(_DISCLOSED),
+        ),
     ),
     Figure(
         "guessed_within",
-        _WORDS["guessed_within"],
+        _words(
+            _GUESSED,
+            "People whose amount is guessed to within the band, as the one around which most synthetic "
+            "records with their keys lie.",
+        ),
         place_beyond("bands", "guessed_within", by_chance="guessed_within_by_chance"),
         "learned",
         about="target",
         statistics=("beyond",),
-        beyond=_WORDS["guessed_within_beyond"],
         weighed=place_beyond("bands", "guessed_within", WEIGHTED),
         default=Default(
             "beyond",
@@ -241,5 +227,91 @@ FIGURES = (
             "in SD, beyond those guessed from other people's records; of each target with a band",
         ),
         public="unit",
+        adds=lambda r: guess_from_synthetic(r, AMOUNTS),
+        compared=beside_others(AMOUNTS, _others_of(_GUESSED), _beyond_of(_GUESSED)),
     ),
 )
+
+
+@lru_cache(maxsize=16)
+def figures_at(c: Fraction) -> tuple[Figure, Figure]:
+    """Return DiS and DiSCO within the band for an intruder who acts at a certainty."""
+
+    def claims(r: Rows) -> Mask:
+        w = order_by_amount(r)
+        s = _with_value(r, r.f.s)[w.order]
+        enough = reaches_share(w.from_smallest(s), w.f.at_cells(w.f.sum_by_q(s)), c)
+        return _spread(r, w, w.f.sum_by_q(enough))[r.cell] > 0
+
+    def right(r: Rows) -> Mask:
+        s = _with_value(r, r.f.s)
+        return reaches_share(count_near(r, s), r.sum_by_q(s), c)
+
+    def right_at_n(r: Rows) -> Floats:
+        s = _with_value(r, r.f.s)
+        near, of_q = count_near(r, s), r.sum_by_q(s)
+        return r.find_chances(
+            lambda sizes, own, whole: chances_of_claims(own, whole, c, draw_of_synthetic(sizes)), near, of_q
+        )
+
+    def right_by_others(r: Rows) -> Floats:
+        d, has_value = _with_value(r, r.f.d), _with_value(r, np.ones_like(r.f.d))[r.cell] > 0
+        near = count_near(r, d) - count_own_near(r, has_value)
+        of_q = r.sum_by_q(d) - r.count_own(r.q, has_value.astype(np.int64))
+        return r.find_chances(
+            lambda sizes, own, whole: chances_of_claims(own, whole, c, draw_of_others(sizes)), near, of_q
+        )
+
+    return (
+        Figure(
+            "DiS_within",
+            Words(
+                "claimed within the band with that certainty",
+                "People for whom at least that share of the synthetic records with their keys have nearly "
+                "the same amount.",
+            ),
+            Place("band_certainty"),
+            about="target",
+            adds=claims,
+        ),
+        Figure(
+            "DiSCO_within",
+            Words(
+                "disclosed within the band with that certainty",
+                "People for whom at least that share of the synthetic records with their keys lie within "
+                "the band around their amount.",
+            ),
+            Place("band_certainty"),
+            about="target",
+            adds=right,
+            compared=Baseline(
+                at_n=right_at_n,
+                others=right_by_others,
+                words=_others_of(_DISCLOSED),
+                beyond=_beyond_of(_DISCLOSED),
+            ),
+        ),
+    )
+
+
+def _with_value(r: Rows, records: IntArray) -> IntArray:
+    """Return the records of each cell that have a value."""
+    assert r.no_guess is not None
+    return records * ~r.no_guess[r.f.t]
+
+
+def _words_of(figures: Sequence[Figure]) -> dict[str, Words]:
+    """Return the words of figures and of what compares them; none are shown at n records."""
+    words = dict[str, Words]()
+    for figure in figures:
+        compared = {name: of for name, of in figure.comparisons.items() if not name.endswith("_at_n")}
+        words |= {figure.name: figure.words} | compared
+    return words
+
+
+WORDS = _words_of(FIGURES)
+"""The words of the columns of the frame `bands`."""
+
+_CERTAIN = _words_of(figures_at(Fraction(1)))
+WORDS_AT_CERTAINTY = {name: _CERTAIN[name] for name in ("DiS_within", "DiSCO_within")} | PRECISION | _CERTAIN
+"""The words of the columns of the frame `band_certainty`."""

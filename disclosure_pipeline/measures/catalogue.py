@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from disclosure_pipeline.measures import (
     attribute,
     bands,
-    baselines,
     cap,
     chance,
     checks,
     copies,
     exposed_groups,
     found,
+    guesses,
     holdout,
     identity,
     people,
@@ -39,7 +39,7 @@ _MODULES = (
     sensitive_levels,
     exposed_groups,
     together,
-    baselines,
+    guesses,
     bands,
     cap,
     protection,
@@ -54,8 +54,15 @@ _ENTRIES: tuple[Figure, ...] = tuple(entry for module in _MODULES for entry in m
 OF_KEYS = tuple(entry for entry in _ENTRIES if entry.adds is not None and entry.about == "")
 """The figures of the keys to which each record adds something."""
 
-OF_TARGETS = tuple(entry for entry in _ENTRIES if entry.adds is not None and entry.about == "target")
+_OF_TARGETS = [entry for entry in _ENTRIES if entry.adds is not None and entry.about == "target"]
+
+OF_TARGETS = tuple(
+    entry for frame in ("attribute", "cap", "guessed") for entry in _OF_TARGETS if entry.place.frame == frame
+)
 """The figures of a target to which each record adds something."""
+
+OF_BANDS = tuple(entry for entry in _OF_TARGETS if entry.place.frame == "bands")
+"""The figures of a target within a band to which each record adds something."""
 
 FIGURES: Mapping[str, Figure] = {
     entry.name: entry

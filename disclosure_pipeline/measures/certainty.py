@@ -7,70 +7,71 @@ tested on integers: s_tq · b >= a · s_q. c = 1 gives DiS and DiSCO.
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.drawn_guesses import Binomials, highest_likely, lowest_likely
-from disclosure_pipeline.measures.exact import SCALE, Floats, IntArray, Mask, percent, sum_by_position
-from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.words import figure
+from disclosure_pipeline.measures.drawn_guesses import Binomials, Draw, highest_likely, lowest_likely
+from disclosure_pipeline.measures.entry import Figure, Place
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
+from disclosure_pipeline.measures.frequency import Rows
+from disclosure_pipeline.measures.words import Words
 
-
-@dataclass(frozen=True)
-class CertaintyCounts:
-    """Numbers of GT records that add up over keys.
-
-    claimed: records for whose q some level has at least the share c. right: records whose own level has it.
-    If c is at most 1/2, several levels of a q can have it.
-    """
-
-    claimed: int
-    right: int
-
-    def times(self, units: int) -> CertaintyCounts:
-        """Return the counts in units of 1 / `units`."""
-        return CertaintyCounts(self.claimed * units, self.right * units)
-
-
-@dataclass(frozen=True)
-class Certainty:
-    """DiS and DiSCO at a certainty, in percent of GT records; `precision` is DiSCO in percent of DiS."""
-
-    DiS: float = figure(
-        "claimed with that certainty",
-        "People for whom one target value has at least that share among the synthetic records with their "
-        "keys.",
-    )
-    DiSCO: float = figure(
-        "claimed with that certainty and correct",
-        "People whose own target value has at least that share among the synthetic records with their keys.",
-    )
-    precision: float = figure(
+PRECISION = {
+    "precision": Words(
         "right among the claims",
         "Claims that are right.",
         denominator="confidential records about which something is claimed",
     )
+}
 
 
-def certainty(counts: CertaintyCounts, N_d: int) -> Certainty:
-    """Compute the percentages."""
-    return Certainty(
-        DiS=percent(counts.claimed, N_d),
-        DiSCO=percent(counts.right, N_d),
-        precision=percent(counts.right, counts.claimed),
+@lru_cache(maxsize=16)
+def figures_at(c: Fraction) -> tuple[Figure, Figure]:
+    """Return DiS and DiSCO at a certainty.
+
+    If c is at most 1/2, several levels of a q can have that share.
+    """
+
+    def claims(r: Rows) -> Mask:
+        f, s = r.f, _with_level(r)
+        return r.sum_by_q(reaches_share(s, f.at_cells(f.sum_by_q(s)), c)) > 0
+
+    def right(r: Rows) -> Mask:
+        s = _with_level(r)
+        return reaches_share(s[r.cell], r.sum_by_q(s), c)
+
+    return (
+        Figure(
+            "DiS",
+            Words(
+                "claimed with that certainty",
+                "People for whom one target value has at least that share among the synthetic records with "
+                "their keys.",
+            ),
+            Place("certainty"),
+            about="target",
+            adds=claims,
+        ),
+        Figure(
+            "DiSCO",
+            Words(
+                "claimed with that certainty and correct",
+                "People whose own target value has at least that share among the synthetic records with "
+                "their keys.",
+            ),
+            Place("certainty"),
+            about="target",
+            adds=right,
+        ),
     )
 
 
-def certainty_counts(f: FrequencyTable, d: IntArray, c: Fraction, no_guess: Mask) -> CertaintyCounts:
-    """Count claims from SD about the GT records `d` of each cell."""
-    if not len(f.q):
-        return CertaintyCounts(0, 0)
-    s = f.s * ~no_guess[f.t]
-    enough = reaches_share(s, f.at_cells(f.sum_by_q(s)), c)
-    return CertaintyCounts(f.total(d, f.at_cells(f.sum_by_q(enough) > 0)), f.total(d, enough))
+def _with_level(r: Rows) -> IntArray:
+    """Return the SD records of each cell that have a target value."""
+    assert r.no_guess is not None
+    return r.f.s * ~r.no_guess[r.f.t]
 
 
 def reaches_share(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
@@ -78,17 +79,25 @@ def reaches_share(part: IntArray, whole: IntArray, c: Fraction) -> Mask:
     return (part > 0) & (part * c.denominator >= whole * c.numerator)
 
 
-_BITS = SCALE.bit_length() - 1
+def chances_of_claims(own: IntArray, of_q: IntArray, c: Fraction, draw: Draw | None) -> Floats:
+    """Return the chance that `own` records are at least the share c of those `of_q` in a draw; 0 without own.
+
+    Each distinct pair is computed once.
+    """
+    if draw is None:
+        return reaches_share(own, of_q, c).astype(np.float64)
+    chances, present = np.zeros(len(own)), np.flatnonzero(own > 0)
+    if len(present):
+        pairs = np.stack((own[present], (of_q - own)[present]))
+        distinct, pair = np.unique(pairs, axis=1, return_inverse=True)
+        chances[present] = _chances_to_be_claimed(distinct[0], distinct[1], c, draw.chance)[pair.reshape(-1)]
+    return chances
+
+
 _AT_A_TIME = 1 << 19  # chances in one array
 
 
-def _sum_products(people: IntArray, pair: IntArray, chances: Floats) -> int:
-    """Return the sum of people times the chance of their pair, in units of 1 / `SCALE`."""
-    pairs = zip(sum_by_position(pair, people, len(chances)).tolist(), chances.tolist(), strict=True)
-    return sum(number * int(math.ldexp(chance, _BITS)) for number, chance in pairs)
-
-
-def chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
+def _chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: float) -> Floats:
     """Return the chance that a level has at least the share c of a draw (shape: pairs).
 
     Each of its `own` records, and of the `others` of other levels, is drawn with `chance`.
@@ -110,3 +119,7 @@ def chances_to_be_claimed(own: IntArray, others: IntArray, c: Fraction, chance: 
             _, fewer = binomials.chances(others[chunk], most + 1)
             chances[chunk] = np.add.reduce(exactly * fewer, axis=1)
     return chances
+
+
+WORDS = {figure.name: figure.words for figure in figures_at(Fraction(1))} | PRECISION
+"""The words of the columns of the frame `certainty`."""

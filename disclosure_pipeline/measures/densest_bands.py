@@ -20,10 +20,11 @@ import numpy.typing as npt
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.drawn_guesses import Draw, chance_of_none
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
-from disclosure_pipeline.measures.frequency import first_of_run, run_lengths
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, first_of_run, run_lengths
+from disclosure_pipeline.measures.guesses import Guesser, Named
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, to_integer_chances
 
-SALT = 1_000_003
+_SALT = 1_000_003
 """Tells key combinations apart by their numbers of records: see `AmountCells`."""
 
 _FEW = 6  # records of a key combination of which every draw is tried
@@ -333,11 +334,38 @@ def _share(hits: IntArray, ties: IntArray) -> Floats:
     return share
 
 
-def guess_amount_of_all(r: IntArray, band: Band, draw: Draw | None, *, without_self: bool) -> IntArray:
-    """Return, by place, the chance that a densest window of the whole table guesses its level."""
-    amounts = np.array(band.amounts, dtype=np.int64)
-    nothing = np.zeros_like(amounts)
-    chances = np.zeros(band.size, dtype=np.int64)
-    cells = AmountCells(nothing, amounts, nothing, band)
-    chances[amounts] = cells.chances(r[amounts], draw, without_self=without_self)
-    return chances
+def _name_amounts(
+    rows: Rows, f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw | None, without_self: bool
+) -> Named:
+    named, matched = np.zeros(len(f.q)), np.zeros(len(f.q))
+    if f.q is not rows.f.q:
+        amounts, cells = _select_amounts(rows, f)
+    else:  # whatever the records are
+        amounts, cells = rows.known.setdefault(AmountCells, None) or _select_amounts(rows, f)
+        rows.known[AmountCells] = amounts, cells
+    if not len(amounts):
+        return named, matched
+    named[amounts] = cells.chances(r[amounts], draw, without_self=without_self) / CHANCE_SCALE
+    records = cells.sum_by_q(r[amounts]) - without_self
+    matched[amounts] = records > 0 if draw is None else 1 - chance_of_none(records, draw)
+    return named, matched
+
+
+def _select_amounts(rows: Rows, f: FrequencyTable) -> tuple[IntArray, AmountCells]:
+    """Return the positions of the cells of amounts in a table, in order of amount, and these cells."""
+    assert rows.band is not None
+    place = rows.band.place[f.t]
+    amounts = np.flatnonzero(rows.band.is_amount(place))
+    if not rows.band.is_ordered:
+        amounts = amounts[np.lexsort((place[amounts], f.q[amounts]))]
+    salt = f.d_q[amounts] * _SALT + f.s_q[amounts]
+    return amounts, AmountCells(f.q[amounts], place[amounts], salt, rows.band)
+
+
+def _mark_amounts(rows: Rows) -> Mask:
+    assert rows.band is not None
+    return rows.band.is_amount(rows.band.place)
+
+
+AMOUNTS = Guesser(_mark_amounts, _name_amounts)
+"""Guesses of the densest band."""

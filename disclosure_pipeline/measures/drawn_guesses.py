@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from disclosure_pipeline.measures.exact import SCALE, Floats, Grouped, IntArray, Mask
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import (
     FrequencyTable,
     aranges,
@@ -17,7 +17,7 @@ from disclosure_pipeline.measures.frequency import (
     run_lengths,
     sort_together,
 )
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
+from disclosure_pipeline.measures.samples import Sizes
 
 # By Bernstein's inequality, fewer than one of 10^9 draws is farther from the mean than this.
 _DEVIATIONS = 7
@@ -126,54 +126,7 @@ def draw_of_others(sizes: Sizes) -> Draw | None:
     return Draw(sizes.n, sizes.others, without_self=True) if sizes.others_are_drawn else None
 
 
-@dataclass(frozen=True)
-class DrawnGuessCounts:
-    """Expected numbers of GT records, in units of 1 / `CHANCE_SCALE`, that add up over keys.
-
-    right: records guessed correctly from the drawn records of their q.
-    matched: records for whose q a record is drawn, by their level t. For all others the mode of the whole
-        draw is guessed.
-    """
-
-    right: int
-    matched: Grouped
-
-    @classmethod
-    def empty(cls) -> DrawnGuessCounts:
-        """Return the counts of no record."""
-        return cls(0, Grouped.empty())
-
-
-@dataclass(frozen=True)
-class GuessChances:
-    """The chances of a right guess about a person of each cell (shapes: cells).
-
-    In units of 1 / `CHANCE_SCALE`. named: from the records of their q. matched: that there is a record of it
-    to guess from.
-    """
-
-    named: IntArray
-    matched: IntArray
-
-    @classmethod
-    def of_draw(cls, f: FrequencyTable, d: IntArray, r: IntArray, no_guess: Mask, draw: Draw) -> GuessChances:
-        """Guess about the GT records `d` of each cell from a draw of the records `r` (shape: cells)."""
-        r, named, matched = r * ~no_guess[f.t], np.zeros_like(d), np.zeros_like(d)
-        guessable = np.flatnonzero((d > 0) & ~no_guess[f.t])
-        if len(guessable):
-            records_of_q = f.at_cells(f.sum_by_q(r), guessable) - draw.without_self
-            named[guessable] = to_integer_chances(_chances_of_cells(f, r, d > 0, draw)[guessable])
-            matched[guessable] = CHANCE_SCALE - to_integer_chances(chance_of_none(records_of_q, draw))
-        return cls(named, matched)
-
-    def count(self, f: FrequencyTable, d: IntArray) -> DrawnGuessCounts:
-        """Count the guesses about the GT records `d` of each cell."""
-        people, matched = d * f.n, np.flatnonzero((d > 0) & (self.matched > 0))
-        of_level = Grouped.sum_by_group(f.t[matched], (people * self.matched)[matched])
-        return DrawnGuessCounts(int((people * self.named).sum()), of_level)
-
-
-def _chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
+def chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) -> Floats:
     """Return `chances_to_be_named`, from as many cells a q as each of its key combinations has."""
     if isinstance(f.n, int):
         return chances_to_be_named(f.q, r, wanted, draw)
@@ -188,41 +141,6 @@ def _chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) 
     of_cells = np.empty(len(r))
     of_cells[cell] = chances[np.cumsum(cells_alike) - 1][kind]
     return of_cells
-
-
-def count_right_guesses_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return the expected right guesses by the better strategy, in units of 1 / `SCALE`."""
-    return max(
-        count_right_by_key_of_draw(counts, people_t, overall), count_right_by_mode_of_draw(people_t, overall)
-    )
-
-
-def count_right_by_key_of_draw(counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> int:
-    """Return the expected right guesses of the mode of the q, else of the draw, in units of 1 / `SCALE`.
-
-    `people_t` are the GT records that are guessed, by level; `overall`: see `overall_chances` (shape:
-    targets).
-    """
-    matched_t = counts.matched.by_position(len(people_t))
-    unmatched = zip(people_t, matched_t, overall, strict=True)
-    of_overall_mode = sum((int(people) * CHANCE_SCALE - int(part)) * int(c) for people, part, c in unmatched)
-    return (counts.right * CHANCE_SCALE + of_overall_mode) * (SCALE // CHANCE_SCALE**2)
-
-
-def count_right_by_mode_of_draw(people_t: IntArray, overall: IntArray) -> int:
-    """Return the expected right guesses of the draw's mode for everyone, in units of 1 / `SCALE`."""
-    pairs = zip(people_t, overall, strict=True)
-    return sum(int(people) * int(chance) for people, chance in pairs) * (SCALE // CHANCE_SCALE)
-
-
-def overall_chances(r_t: IntArray, no_guess: Mask, draw: Draw) -> IntArray:
-    """Return the chance that a draw of the whole table names a level, for a person who has it.
-
-    In units of 1 / `CHANCE_SCALE` (shape: targets). `r_t` are the records by level.
-    """
-    guessable = np.where(no_guess, 0, r_t)
-    one_key = np.zeros(len(r_t), dtype=np.int64)
-    return to_integer_chances(chances_to_be_named(one_key, guessable, guessable > 0, draw))
 
 
 def chances_to_be_named(q: IntArray, r: IntArray, wanted: Mask, draw: Draw) -> Floats:

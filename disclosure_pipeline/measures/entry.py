@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Literal, get_args
 
 from disclosure_pipeline.measures.exact import Floats, Mask
-from disclosure_pipeline.measures.frequency import Rows
+from disclosure_pipeline.measures.frequency import CommonGuess, Guess, Rows
 from disclosure_pipeline.measures.words import BY_SYNTHETIC, Basis, Words, standard_error_of
 
 Question = Literal["copied", "found", "learned", "trusted"]
@@ -108,13 +108,14 @@ class Baseline:
     """Contributions of a record if as many records of SD, or of other people, tell of it; and their words.
 
     at_n: from n records of SD. others: from n records of other people. words: of the figure from these.
-    beyond: of the difference.
+    beyond: of the difference. all: of a guess, that of all records, for the error of the difference.
     """
 
-    at_n: Callable[[Rows], Floats]
-    others: Callable[[Rows], Floats]
+    at_n: Callable[[Rows], Floats | Guess]
+    others: Callable[[Rows], Floats | Guess]
     words: Words
     beyond: Words
+    all: Callable[[Rows], CommonGuess] | None = None
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ class Figure:
     shown_with: str = ""
     follows: str = ""
     public: Public | None = None
-    adds: Callable[[Rows], Floats | Mask] | None = None
+    adds: Callable[[Rows], Floats | Mask | Guess] | None = None
     compared: Baseline | None = None
     basis: Basis = "records"
 

@@ -1,4 +1,4 @@
-"""The sparse frequency table (q, t, d, s) of records that are coded as integers.
+"""The sparse frequency table (q, t, d, s) of coded records, and the rows that figures are asked about.
 
 All measures use the notation of Raab, Nowok & Dibben 2024, "Practical privacy metrics for synthetic data"
 (arXiv:2406.16826), cited as [R]:
@@ -12,8 +12,8 @@ All measures use the notation of Raab, Nowok & Dibben 2024, "Practical privacy m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -175,16 +175,6 @@ class FrequencyTable:
         """For each cell, the position of its q among those that have cells."""
         return np.cumsum(first_of_run(self.q)) - 1
 
-    @cached_property
-    def dd(self) -> IntArray:
-        """The sum of d² over t (shape: q with cells)."""
-        return self.sum_by_q(self.d * self.d)
-
-    @cached_property
-    def ds(self) -> IntArray:
-        """The sum of d·s over t (shape: q with cells)."""
-        return self.sum_by_q(self.d * self.s)
-
     def find_cell(self, q: IntArray, t: IntArray) -> IntArray:
         """Return the position of the cell of each q and t, which must be there."""
         return np.searchsorted(self.q * self.targets + self.t, q * self.targets + t)
@@ -266,6 +256,13 @@ def tabulate_keys(d_q: IntArray, s_q: IntArray, alike: IntArray | int = 1) -> Fr
     """
     q, N_d, N_s = np.arange(len(d_q)), total(d_q * alike), total(s_q * alike)
     return FrequencyTable(q, np.zeros_like(q), d_q, s_q, d_q, s_q, N_d, N_s, len(q), 1, alike, alike)
+
+
+def tabulate_levels(d_t: IntArray, s_t: IntArray) -> FrequencyTable:
+    """Return the table of all records by target level: one key combination, without d_q and s_q."""
+    nothing = np.zeros(len(d_t), dtype=np.int64)
+    t, N_d, N_s = np.arange(len(d_t)), total(d_t), total(s_t)
+    return FrequencyTable(nothing, t, d_t, s_t, nothing, nothing, N_d, N_s, 1, len(d_t))
 
 
 def frequency_tables(keys: Keys, target: Sequence[IntArray], levels: int) -> list[FrequencyTable]:
@@ -381,6 +378,7 @@ class Rows:
     no_guess: the target levels that nobody guesses (shape: targets).
     band: how close an amount must be told; None for a target of levels. certainties: at which an intruder
         acts who wants an amount.
+    of_levels: all records by target level (`tabulate_levels`); None if `f` has all cells.
     """
 
     f: FrequencyTable
@@ -391,6 +389,7 @@ class Rows:
     no_guess: Mask | None = None
     band: Band | None = None
     certainties: tuple[Fraction, ...] = ()
+    of_levels: FrequencyTable | None = None
 
     def __len__(self) -> int:
         """Return the number of rows."""
@@ -437,6 +436,16 @@ class Rows:
         return of_rows
 
     @cached_property
+    def by_level(self) -> FrequencyTable:
+        """All GT and SD records by target level."""
+        return self.of_levels or tabulate_levels(self.f.per_target(self.f.d), self.f.per_target(self.f.s))
+
+    @cached_property
+    def known(self) -> dict[Any, Any]:
+        """What was computed of the rows and is asked for again, by what computed it."""
+        return {}
+
+    @cached_property
     def is_left(self) -> Mask:
         """True if the exclusions leave the row."""
         return np.ones(len(self), dtype=bool) if self.d_left is None else (self.d_left > 0)[self.cell]
@@ -459,26 +468,33 @@ class Rows:
     @cached_property
     def own(self) -> IntArray:
         """The records of the row's own unit."""
-        return self._count_own(np.zeros_like(self.cell))
+        return self.count_own(np.zeros_like(self.cell))
 
     @cached_property
     def own_q(self) -> IntArray:
         """Those of them with the row's q."""
-        return self._count_own(self.q)
+        return self.count_own(self.q)
 
     @cached_property
     def own_t(self) -> IntArray:
         """Those of them with the row's q and t."""
-        return self._count_own(self.cell)
+        return self.count_own(self.cell)
 
     @cached_property
     def left_own_q(self) -> IntArray:
         """Those of them with the row's q that the exclusions leave."""
-        return self.own_q if self.d_left is None else self._count_own(self.q, self.is_left.astype(np.int64))
+        return self.own_q if self.d_left is None else self.count_own(self.q, self.is_left.astype(np.int64))
 
-    def _count_own(self, place: IntArray, counted: IntArray | int = 1) -> IntArray:
-        if self.unit is None or self.units == len(self):  # nobody has two
+    @cached_property
+    def has_several(self) -> bool:
+        """True if some unit has several records."""
+        return self.unit is not None and self.units < len(self)
+
+    def count_own(self, place: IntArray, counted: IntArray | int = 1) -> IntArray:
+        """Return the records of the row's own unit in its place; only those `counted`."""
+        if not self.has_several:
             return np.ones_like(self.cell) * counted
+        assert self.unit is not None
         numbers = self.unit * (int(place.max(initial=0)) + 1) + place
         _, alike = np.unique(numbers, return_inverse=True)
         of_rows: IntArray = sum_by_position(alike, counted)[alike]
@@ -527,18 +543,19 @@ class Rows:
 
     def none_of_others(self, records: IntArray) -> Floats:
         """Return P0 of a number of records for each row."""
-        return self._find_chances(Sizes.p0, np.maximum(records, 0))
+        return self.find_chances(Sizes.p0, np.maximum(records, 0))
 
     def none_of_synthetic(self, records: IntArray) -> Floats:
         """Return Q0 of a number of records for each row."""
-        return self._find_chances(Sizes.q0, records)
+        return self.find_chances(Sizes.q0, records)
 
-    def _find_chances(self, find: Callable[[Sizes, IntArray], Floats], records: IntArray) -> Floats:
-        if self.unit is None:  # all have the same sizes
-            return find(self.sizes[0][0], records)
+    def find_chances(self, find: Callable[..., Floats], *records: IntArray) -> Floats:
+        """Return the chances that `find` gives for the sizes beside a row's unit and numbers of records."""
+        if len(self.sizes) == 1:  # all have the same
+            return find(self.sizes[0][0], *records)
         chances = np.empty(len(self))
         for sizes, at in self.sizes:
-            chances[at] = find(sizes, records[at])
+            chances[at] = find(sizes, *(of_rows[at] for of_rows in records))
         return chances
 
     def own_records(self, counted: Mask | None = None, *, by_key: bool = True) -> OwnRecords:
@@ -573,3 +590,80 @@ class OwnRecords:
         entry[order] = np.cumsum(begins) - 1
         added = np.add.reduceat(records[order], first)
         return cls(ordered[first], added, (np.cumsum(begins_pair) - 1)[first], entry)
+
+
+_CELLS_AT_A_TIME = 1 << 21
+
+
+def beside_other_units(
+    f: FrequencyTable, own: OwnRecords, entries: IntArray
+) -> Iterator[tuple[IntArray, FrequencyTable, IntArray]]:
+    """Yield, for some entries at a time, tables in which each entry has a q of its own.
+
+    Of the unit's records, only one in the entry's cell is left there: so a figure that leaves a single record
+    out of its table leaves out the whole unit. Returns the entries, their table, and the cell of each in it.
+    """
+    q = f.q[own.cell[entries]]
+    start, end = np.searchsorted(f.q, q), np.searchsorted(f.q, q, side="right")
+    first_of_pair = np.searchsorted(own.pair, own.pair[entries])
+    of_pair = np.searchsorted(own.pair, own.pair[entries], side="right") - first_of_pair
+    part = np.cumsum(end - start) // _CELLS_AT_A_TIME
+    for chosen in np.split(np.arange(len(entries)), np.flatnonzero(np.diff(part)) + 1):
+        lengths = (end - start)[chosen]
+        view = np.repeat(np.arange(len(chosen)), lengths)
+        cells = np.repeat(start[chosen], lengths) + aranges(lengths)
+        first = np.cumsum(lengths) - lengths
+        d = f.d[cells]
+        own_entries = np.repeat(first_of_pair[chosen], of_pair[chosen]) + aranges(of_pair[chosen])
+        own_view = np.repeat(np.arange(len(chosen)), of_pair[chosen])
+        d[first[own_view] + own.cell[own_entries] - start[chosen][own_view]] -= own.records[own_entries]
+        at = first + own.cell[entries[chosen]] - start[chosen]
+        d[at] += own.records[entries[chosen]] > 0
+        d_q = np.repeat(np.add.reduceat(d, first), lengths)
+        nothing = np.zeros_like(d)
+        table = replace(f, q=view, t=f.t[cells], d=d, s=nothing, d_q=d_q, s_q=nothing, keys=len(chosen))
+        yield entries[chosen], table, at
+
+
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """The chances that a guess about each row is right.
+
+    named: by the records with its q. matched: that there are any. `find_always` returns `always`.
+    """
+
+    named: Floats
+    matched: Floats
+    find_always: Callable[[], Floats]
+
+    @cached_property
+    def always(self) -> Floats:
+        """By the guess of the whole table."""
+        return self.find_always()
+
+    @cached_property
+    def by_key(self) -> Floats:
+        """By the records with the row's q, and by the guess of the whole table if there are none."""
+        of_rows: Floats = self.named + (1 - self.matched) * self.always
+        return of_rows
+
+    def apply(self, change: Callable[[Floats], Floats]) -> Guess:
+        """Return the guess with changed chances."""
+        return Guess(change(self.named), change(self.matched), lambda: change(self.always))
+
+
+@dataclass(frozen=True)
+class CommonGuess:
+    """The guess of all records, GT and SD, in place of those of both tables where they have no record of a q.
+
+    chances: that each level is guessed (shape: targets). of_levels: each of these levels is a guess of its
+    own, of which one is made.
+    """
+
+    chances: Floats
+    of_levels: bool
+
+    @property
+    def number(self) -> int:
+        """The number of guesses of which one is made."""
+        return max(int(np.count_nonzero(self.chances)), 1) if self.of_levels else 1

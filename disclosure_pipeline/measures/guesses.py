@@ -2,207 +2,412 @@
 
 This project's own. The intruder follows the better of two strategies: guess the mode of the person's q in SD
 (if SD lacks the q, the mode of all of SD), or always guess the mode of all of SD. `guessed_others` is the
-same with other people's records. If k levels are equally frequent, a right one counts 1/k, so that renaming
-a level changes nothing. A missing target value is never guessed.
+same with other people's records: those of other units, persons or households that several records may belong
+to. If k levels are equally frequent, a right one counts 1/k, so that renaming a level changes nothing. A
+missing target value is never guessed. Named: guessed by the records of the q alone.
+
+Where a table has more records than the other, each record is drawn with the same chance (`drawn_guesses`).
+Other people with several records are drawn record by record, too: in small tables the chance is that over all
+draws, in large ones the mean of a few seeded draws.
+
+`densest_bands` guesses amounts in the same way. A guess is what a record adds to a figure in two ways, of
+which the better counts: `frequency.Guess`, added up as `RightGuesses`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from disclosure_pipeline.measures.drawn_guesses import (
-    DrawnGuessCounts,
-    GuessChances,
-    count_right_by_key_of_draw,
-    count_right_by_mode_of_draw,
+    Draw,
+    chance_of_none,
+    chances_of_cells,
+    draw_of_others,
+    draw_of_synthetic,
 )
-from disclosure_pipeline.measures.exact import SCALE, Grouped, IntArray, Mask, sum_quotients
-from disclosure_pipeline.measures.frequency import FrequencyTable
-from disclosure_pipeline.measures.samples import CHANCE_SCALE, sum_of_squares
+from disclosure_pipeline.measures.entry import Baseline, Default, Figure, place_beyond
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, divide, sum_by_position
+from disclosure_pipeline.measures.frequency import (
+    CommonGuess,
+    FrequencyTable,
+    Guess,
+    OwnRecords,
+    Rows,
+    beside_other_units,
+    first_of_run,
+    run_lengths,
+)
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, Sizes, to_integer_chances
+from disclosure_pipeline.measures.words import POINTS, WEIGHTED, WITH_LEVEL, Words
+
+Named = tuple[Floats, Floats]
+"""The chances that each cell's level is named, and that there is a record to guess from (shapes: cells)."""
 
 
 @dataclass(frozen=True)
-class CellGuesses:
-    """The guess about a person of each cell from other people's records with the cell's q (shapes: cells).
+class Guesser:
+    """A way to guess: of some rows, which target levels are guessed, and the chances of a guess.
 
-    ways: if the cell's level is a mode, the number of modes, of which each is guessed equally often; else 0.
-    matched: whether there is a record to guess from.
+    `name` takes the rows, a table, the records of its cells to guess from, the cells that are wanted, a draw
+    of the records or None, and whether a record of the cell is left out. of_levels: it guesses levels.
     """
 
-    ways: IntArray
-    matched: Mask
+    mark: Callable[[Rows], Mask]
+    name: Callable[[Rows, FrequencyTable, IntArray, Mask, Draw | None, bool], Named]
+    of_levels: bool = False
 
-    @classmethod
-    def from_synthetic(cls, f: FrequencyTable, r: IntArray, no_guess: Mask) -> CellGuesses:
-        """Guess from the records `r`, which are nobody's of those who are guessed."""
-        if not len(f.q):
-            return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
-        r = r * ~no_guess[f.t]
-        largest = f.largest_by_q(r)
-        named = (r == f.at_cells(largest)) & (r > 0)
-        right, ways = np.flatnonzero(named), np.zeros(len(r), dtype=np.int64)
-        ways[right] = f.at_cells(f.sum_by_q(named), right)
-        return cls(ways, f.at_cells(largest > 0))
 
-    @classmethod
-    def without_self(cls, f: FrequencyTable, r: IntArray, no_guess: Mask) -> CellGuesses:
-        """Guess about a record of `r` from all others.
+def guess_from_synthetic(rows: Rows, guesser: Guesser) -> Guess:
+    """Guess from all of SD."""
+    guessable = guesser.mark(rows)
 
-        A record's level is named only if it is the only mode of its q, since leaving the record out reduces
-        its level by one. Every level with one record less than the mode then ties with it.
-        """
-        if not len(f.q):
-            return cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool))
-        r = r * ~no_guess[f.t]
-        largest = f.at_cells(f.largest_by_q(r))
-        alone = f.at_cells(f.sum_by_q(r == largest) == 1)
-        matched = (r > 0) & f.at_cells(f.sum_by_q(r) > 1)
-        right, ways = np.flatnonzero(matched & (r == largest) & alone), np.zeros(len(r), dtype=np.int64)
-        ways[right] = 1 + f.at_cells(f.sum_by_q(r == largest - 1), right)
-        return cls(ways, matched)
+    def name(table: FrequencyTable, cell: IntArray) -> Named:
+        named, matched = guesser.name(rows, table, table.s * guessable[table.t], table.d > 0, None, False)
+        return named[cell], matched[cell]
 
-    def count(self, f: FrequencyTable, d: IntArray) -> GuessCounts:
-        """Count guesses about the GT records `d` of each cell."""
-        right, matched = np.flatnonzero((self.ways > 0) & (d > 0)), np.flatnonzero(self.matched & (d > 0))
-        records = d * f.n
-        return GuessCounts(
-            Grouped.sum_by_group(self.ways[right], records[right]),
-            Grouped.sum_by_group(f.t[matched], records[matched]),
-        )
+    if guesser not in rows.known:
+        rows.known[guesser] = Guess(*name(rows.f, rows.cell), lambda: name(rows.by_level, rows.t)[0])
+    guess: Guess = rows.known[guesser]
+    return guess
 
-    def chances(self) -> GuessChances:
-        """Return the chances of a right guess."""
-        ways, named = np.flatnonzero(self.ways), np.zeros(len(self.ways), dtype=np.int64)
-        named[ways] = CHANCE_SCALE // self.ways[ways]
-        return GuessChances(named, self.matched * CHANCE_SCALE)
+
+def guess_from_draws(rows: Rows, guesser: Guesser) -> Guess:
+    """Guess from n records of SD."""
+    if not Sizes(rows.f.N_d, rows.f.N_s).synthetic_is_drawn:
+        return guess_from_synthetic(rows, guesser)
+    guessable = guesser.mark(rows)
+
+    def name(table: FrequencyTable, cell: IntArray) -> Named:
+        named, matched, r = np.zeros(len(rows)), np.zeros(len(rows)), table.s * guessable[table.t]
+        for sizes, at in rows.sizes:
+            of_cells = guesser.name(rows, table, r, table.d > 0, draw_of_synthetic(sizes), False)
+            named[at], matched[at] = (chances[cell[at]] for chances in of_cells)
+        return named, matched
+
+    return Guess(*name(rows.f, rows.cell), lambda: name(rows.by_level, rows.t)[0])
+
+
+def guess_from_others(rows: Rows, guesser: Guesser) -> Guess:
+    """Guess from n records of other units."""
+    guessable = guesser.mark(rows)
+    of_keys, whole = (replace(table, d=table.d * guessable[table.t]) for table in (rows.f, rows.by_level))
+    sizes, _ = rows.sizes[0]
+
+    def name(table: FrequencyTable, cell: IntArray) -> Named:
+        named, matched = guesser.name(rows, table, table.d, table.d > 0, draw_of_others(sizes), True)
+        return named[cell], matched[cell]
+
+    if rows.has_several:
+        return _guess_beside_other_units(rows, guesser, of_keys, whole)
+    return Guess(*name(of_keys, rows.cell), lambda: name(whole, rows.t)[0])
+
+
+def guess_from_both(rows: Rows, guesser: Guesser) -> CommonGuess:
+    """Guess from all records, GT and SD."""
+    whole = rows.by_level
+    both = (whole.d + whole.s) * guesser.mark(rows)
+    chances, _ = guesser.name(rows, replace(whole, d=both), both, both > 0, None, False)
+    return CommonGuess(chances, guesser.of_levels)
+
+
+def beside_others(guesser: Guesser, words: Words, beyond: Words) -> Baseline:
+    """Return what compares a guess with that of other people's records."""
+    return Baseline(
+        at_n=lambda r: guess_from_draws(r, guesser),
+        others=lambda r: guess_from_others(r, guesser),
+        all=lambda r: guess_from_both(r, guesser),
+        words=words,
+        beyond=beyond,
+    )
+
+
+_MOST_LEVELS_OF_ALL_DRAWS = 1 << 14
+_DRAWS = 8
+
+
+def _guess_beside_other_units(
+    rows: Rows, guesser: Guesser, of_keys: FrequencyTable, whole: FrequencyTable
+) -> Guess:
+    """Guess about rows of which some unit has several."""
+    guessable = guesser.mark(rows)
+    own = [rows.own_records(guessable[rows.t], by_key=by_key) for by_key in (True, False)]
+    named, matched, always = np.zeros((3, len(rows)))
+    at_once: dict[float, tuple[Draw | None, list[IntArray]]] = {}
+    tries_all_draws = _count_levels(rows, own[0]) <= _MOST_LEVELS_OF_ALL_DRAWS
+    for sizes, at in rows.sizes:
+        draw = draw_of_others(sizes)
+        if sizes.own == 1:
+            of_cells, of_whole = (
+                guesser.name(rows, table, table.d, table.d > 0, draw, True) for table in (of_keys, whole)
+            )
+            named[at], matched[at] = (chances[rows.cell[at]] for chances in of_cells)
+            always[at] = of_whole[0][rows.t[at]]
+        elif not guesser.of_levels or (draw is not None and tries_all_draws):
+            of_entries, of_whole = (
+                _guess_entries(rows, guesser, table, of_units, np.unique(of_units.entry[at]), draw)
+                for table, of_units in zip((of_keys, whole), own, strict=True)
+            )
+            named[at], matched[at] = (chances[own[0].entry[at]] for chances in of_entries)
+            always[at] = of_whole[0][own[1].entry[at]]
+        else:
+            # Units whose records are drawn about equally often share their draws.
+            alike = round(math.log(draw.chance), 2) if draw else math.nan
+            at_once.setdefault(alike, (draw, []))[1].append(at)
+    for draw, parts in at_once.values():
+        at = np.concatenate(parts)
+        drawn = [own[0].records] if draw is None else _draw_records(own[0], draw)
+        guesses = zip(*(_guess_modes_beside(rows.f, own, records, at) for records in drawn), strict=True)
+        named[at], matched[at], always[at] = (np.mean(of_draws, axis=0) for of_draws in guesses)
+    return Guess(named, matched, lambda: always)
+
+
+def _count_levels(rows: Rows, own: OwnRecords) -> int:
+    """Count the levels that are guessed among, over all units and key combinations."""
+    of_q = int(np.bincount(rows.f.q)[rows.f.q[own.cell]].sum())
+    return of_q + rows.units * int(np.count_nonzero(rows.by_level.d))
+
+
+def _guess_entries(
+    rows: Rows, guesser: Guesser, f: FrequencyTable, own: OwnRecords, entries: IntArray, draw: Draw | None
+) -> Named:
+    named, matched = np.zeros(len(own.cell)), np.zeros(len(own.cell))
+    for some, table, at in beside_other_units(f, own, entries):
+        wanted = np.zeros(len(table.q), dtype=bool)
+        wanted[at] = True
+        of_cells = guesser.name(rows, table, table.d, wanted, draw, True)
+        named[some], matched[some] = (chances[at] for chances in of_cells)
+    return named, matched
+
+
+def _draw_records(own: OwnRecords, draw: Draw) -> Iterator[IntArray]:
+    for seed in range(_DRAWS):
+        yield np.random.default_rng(seed).binomial(own.records, draw.chance)
+
+
+def _guess_modes_beside(
+    f: FrequencyTable, own: Sequence[OwnRecords], records: IntArray, at: IntArray
+) -> tuple[Floats, Floats, Floats]:
+    """Guess about some rows from the `records` of other units, of those in each entry of `own[0]`.
+
+    Return the chances that a guess is right by key, that there is a record to guess from, and that the guess
+    of the whole table is right.
+    """
+    r = sum_by_position(own[0].cell, records, len(f.q))
+    place = np.empty(len(records), dtype=np.int64)
+    place[own[0].entry] = own[1].entry
+    of_levels = sum_by_position(place, records, len(own[1].cell))
+    named, matched = _name_modes_beside(f.q, r, own[0].cell, own[0].pair, records)
+    always, _ = _name_modes_beside(
+        np.zeros(f.targets, dtype=np.int64), f.per_target(r), own[1].cell, own[1].pair, of_levels
+    )
+    entry = own[0].entry[at]
+    return named[entry], matched[entry], always[own[1].entry[at]]
+
+
+def _name_modes_beside(
+    q: IntArray, r: IntArray, cell: IntArray, pair: IntArray, own: IntArray
+) -> tuple[Floats, Floats]:
+    """Return the chance that the level of each entry is guessed without the records of its pair.
+
+    `r`: the records of each cell, in order of `q`; `own`: those of the pair in the entry's `cell`. Entries of
+    one pair are adjacent. Of k modes each is guessed with chance 1/k.
+    """
+    first = np.flatnonzero(first_of_run(pair))
+    entries = run_lengths(first, len(pair))
+    rest, before = r[cell] - own, r[cell]
+    largest = np.maximum.reduceat(rest, first)
+    of_entries = np.repeat(largest, entries)
+    # Levels that the pair has no record of keep theirs: no more than the pair's own may exceed the largest.
+    most = int(r.max(initial=0)) + 1
+    ascending, q_of_pair = np.sort(q * most + r), q[cell[first]]
+    number = q_of_pair * most + largest
+    start, after = np.searchsorted(ascending, number), np.searchsorted(ascending, number, side="right")
+    above = np.searchsorted(ascending, (q_of_pair + 1) * most) - after
+    is_largest = np.add.reduceat(before > of_entries, first, dtype=np.int64) == above
+    modes = (
+        after - start + np.add.reduceat((rest == of_entries).astype(np.int64) - (before == of_entries), first)
+    )
+    named = (rest == of_entries) & (rest > 0) & np.repeat(is_largest, entries)
+    begins_q = first_of_run(q)
+    records_of_q = np.add.reduceat(r, np.flatnonzero(begins_q))[np.cumsum(begins_q) - 1]
+    others = records_of_q[cell[first]] - np.add.reduceat(own, first)
+    return named / np.repeat(np.maximum(modes, 1), entries), np.repeat(others > 0, entries).astype(np.float64)
+
+
+def count_modes(f: FrequencyTable, r: IntArray) -> tuple[IntArray, Mask]:
+    """Guess about other people than those of the records `r` (shapes: cells).
+
+    Return the number of modes, each of which is guessed equally often, if the cell's level is one, else 0;
+    and whether there is a record to guess from.
+    """
+    if not len(f.q):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    largest = f.largest_by_q(r)
+    named = (r == f.at_cells(largest)) & (r > 0)
+    right, ways = np.flatnonzero(named), np.zeros(len(r), dtype=np.int64)
+    ways[right] = f.at_cells(f.sum_by_q(named), right)
+    return ways, f.at_cells(largest > 0)
+
+
+def count_modes_without_self(f: FrequencyTable, r: IntArray) -> tuple[IntArray, Mask]:
+    """Guess about a record of `r` from all others, as `count_modes` does.
+
+    A record's level is named only if it is the only mode of its q, since leaving the record out reduces its
+    level by one. Every level with one record less than the mode then ties with it.
+    """
+    if not len(f.q):
+        return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=bool)
+    largest = f.at_cells(f.largest_by_q(r))
+    alone = f.at_cells(f.sum_by_q(r == largest) == 1)
+    matched = (r > 0) & f.at_cells(f.sum_by_q(r) > 1)
+    right, ways = np.flatnonzero(matched & (r == largest) & alone), np.zeros(len(r), dtype=np.int64)
+    ways[right] = 1 + f.at_cells(f.sum_by_q(r == largest - 1), right)
+    return ways, matched
+
+
+def _name_modes(
+    rows: Rows, f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw | None, without_self: bool
+) -> Named:
+    if draw is None:
+        ways, matched = (count_modes_without_self if without_self else count_modes)(f, r)
+        return divide(np.minimum(ways, 1), ways), matched.astype(np.float64)
+    cells, of_q, named = np.flatnonzero(wanted), np.zeros(len(r)), chances_of_cells(f, r, wanted, draw)
+    of_q[cells] = 1 - chance_of_none(f.at_cells(f.sum_by_q(r), cells) - without_self, draw)
+    return _round(named), _round(of_q)
+
+
+def _round(chances: Floats) -> Floats:
+    rounded: Floats = to_integer_chances(chances) / CHANCE_SCALE
+    return rounded
+
+
+def _mark_levels(rows: Rows) -> Mask:
+    assert rows.no_guess is not None
+    return ~rows.no_guess
+
+
+MODES = Guesser(_mark_levels, _name_modes, of_levels=True)
+"""Guesses of the most frequent level."""
 
 
 @dataclass(frozen=True)
-class GuessCounts:
-    """GT records by the outcome of a guess from a table; integers that add up over keys.
+class RightGuesses:
+    """Right guesses about people from one table.
 
-    named: records whose level is a mode of their q in the table, by the number of these modes.
-    matched: records whose q the table has, by their level t. For all others the mode of the whole table is
-        guessed.
+    named: by the records of their q. matched: by the guess of the whole table, of people with a record of
+    their q to guess from. always: by the guess of the whole table, of all people.
     """
 
-    named: Grouped
-    matched: Grouped
-
-
-@dataclass(frozen=True)
-class ModeOfAll:
-    """The guess of a whole table: a person with one of the `levels` is guessed with chance 1 / `ways`."""
-
-    levels: IntArray
-    ways: int
-
-    @classmethod
-    def from_synthetic(cls, r_t: IntArray, no_guess: Mask) -> ModeOfAll:
-        """Guess from the records `r_t` by level (shape: targets), which are nobody's who is guessed."""
-        overall = np.where(no_guess, 0, r_t)
-        modes = np.flatnonzero((overall == overall.max(initial=0)) & (overall > 0))
-        return cls(modes, len(modes))
-
-    @classmethod
-    def without_self(cls, r_t: IntArray, no_guess: Mask) -> ModeOfAll:
-        """Guess about a record of `r_t` from all others: see `CellGuesses.without_self`."""
-        overall = np.where(no_guess, 0, r_t)
-        largest = int(overall.max(initial=0))
-        modes = np.flatnonzero(overall == largest)
-        if largest <= 1 or len(modes) > 1:
-            return cls(modes[:0], 0)
-        return cls(modes, 1 + int(((overall == largest - 1) & (overall > 0)).sum()))
-
-    def count_right(self, people_t: IntArray) -> int:
-        """Return right guesses about people by level, in units of 1 / `SCALE`."""
-        return int(people_t[self.levels].sum()) * SCALE // self.ways if self.ways else 0
-
-    def chances(self, targets: int) -> IntArray:
-        """Return the chance that each level is guessed, in units of 1 / `CHANCE_SCALE` (shape: targets)."""
-        chances = np.zeros(targets, dtype=np.int64)
-        chances[self.levels] = CHANCE_SCALE // max(self.ways, 1)
-        return chances
-
-
-@dataclass(frozen=True)
-class Ways:
-    """Right guesses about people from one table by the two strategies, in units of 1 / `SCALE`.
-
-    matched: people for whose q there is a record to guess from. overall: the chance that the guess of the
-    whole table is right. Both by the people's level, in units of 1 / `CHANCE_SCALE` (shapes: targets).
-    """
-
-    by_key: int
-    always: int
-    matched: IntArray
-    overall: IntArray
-
-    @classmethod
-    def of_modes(cls, counts: GuessCounts, people_t: IntArray, mode: ModeOfAll) -> Ways:
-        """Return those from all records of a table. `people_t`: whose target is guessed, by level."""
-        matched = counts.matched.by_position(len(people_t))
-        by_key = sum_quotients(counts.named.sums, counts.named.groups) + mode.count_right(people_t - matched)
-        always = mode.count_right(people_t)
-        return cls(by_key, always, matched * CHANCE_SCALE, mode.chances(len(people_t)))
-
-    @classmethod
-    def of_draw(cls, counts: DrawnGuessCounts, people_t: IntArray, overall: IntArray) -> Ways:
-        """Return those from a draw; `overall`: the chance that it names each level."""
-        by_key = count_right_by_key_of_draw(counts, people_t, overall)
-        always = count_right_by_mode_of_draw(people_t, overall)
-        return cls(by_key, always, counts.matched.by_position(len(people_t)), overall)
+    named: Any
+    matched: Any
+    always: Any
 
     @property
-    def right(self) -> int:
-        """Right guesses by the better strategy."""
+    def by_key(self) -> Any:
+        """By the records of their q, and by the guess of the whole table if there are none."""
+        return self.named + self.always - self.matched
+
+    @property
+    def is_by_key(self) -> bool:
+        """True if that is the better way, or as good: whatever both sums are rounded to."""
+        return bool(self.by_key >= self.always * (1 - _ROUNDING))
+
+    @property
+    def best(self) -> Any:
+        """By the better way."""
         return max(self.by_key, self.always)
 
 
-def error_of_guesses(from_SD: Ways, by_others: Ways, squares: float, people_t: IntArray, whole: int) -> float:
-    """Return the standard error of the difference of right guesses, in percent of `whole` records.
+_ROUNDING = 1e-12
 
-    Jackknife over key combinations: leaving one out takes away what its people add (`squares`: see
-    `square_guesses`), but no other guess. A side that always guesses the mode has no part in that. The guess
-    of a whole table is one for all whom it is made about: what it adds to the difference is added once. At
-    least one record.
+
+def error_of_guesses(
+    sides: tuple[RightGuesses, RightGuesses], unlike: Sequence[Any], squares: float, one: int = 1
+) -> float:
+    """Return the standard error of the difference of right guesses from SD and from the others.
+
+    Jackknife over key combinations: leaving one out takes away what its people add (`squares`: the sum of its
+    squares), but no other guess. A side that always guesses the mode has no part in that. The guess of a
+    whole table is one for all whom it is made about: what it adds to the difference is added once. `unlike`:
+    the difference of these guesses, of people with a record to guess from in SD, and in the others. `one`:
+    the unit of right guesses.
     """
-    by_key = [ways for ways in (from_SD, by_others) if ways.by_key >= ways.always]
-    matched = sum((ways.matched for ways in by_key), start=np.zeros_like(people_t))
-    guessed = 2 * CHANCE_SCALE * people_t - matched
-    differences = from_SD.overall - by_others.overall
-    unlike = np.flatnonzero(differences)
-    at_once = sum(int(guessed[t]) * int(differences[t]) for t in unlike) / (2 * CHANCE_SCALE**2)
-    of_keys = math.sqrt(squares * len(by_key) / 2) / CHANCE_SCALE
-    return 100 * max(math.hypot(of_keys, at_once), 1) / whole
+    from_SD, others = sides
+    of_matched = sum(part for side, part in zip(sides, unlike, strict=True) if side.is_by_key)
+    of_keys = sum(side.is_by_key for side in sides) / 2 * squares
+    at_once = from_SD.always - others.always - of_matched / 2
+    return math.hypot(math.sqrt(of_keys), at_once / one)
 
 
-def square_guesses(
-    f: FrequencyTable, d: IntArray, from_SD: GuessChances, by_others: GuessChances, modes: IntArray
-) -> int:
-    """Return the squares of what the people `d` of each q add to the difference of right guesses.
-
-    If one side has no record of their q, the mode of all records is guessed: the sum over `modes`, in units
-    of 1 / `CHANCE_SCALE`².
-    """
-    if not len(f.q):
-        return 0
-    of_q = f.sum_by_q(d * (from_SD.named - by_others.named))
-    unmatched = d * (by_others.matched - from_SD.matched)
-    cells = np.flatnonzero((unmatched != 0) & np.isin(f.t, modes))
-    keys = f.n if isinstance(f.n, int) else f.n[cells]
-    named = f.at_cells(of_q, cells)
-    by_mode = sum_of_squares(named + unmatched[cells], keys) - sum_of_squares(named, keys)
-    return max(len(modes), 1) * sum_of_squares(of_q, f.alike) + by_mode
-
-
-def count_right_guesses(counts: GuessCounts, people_t: IntArray, r_t: IntArray, no_guess: Mask) -> int:
-    """Return the expected number of right guesses by the better strategy, in units of 1 / `SCALE`.
-
-    `people_t` are the GT records that are guessed, `r_t` all records to guess from, by level (shape:
-    targets). If none of these has a level that may be guessed, no guess is right.
-    """
-    return Ways.of_modes(counts, people_t, ModeOfAll.from_synthetic(r_t, no_guess)).right
+FIGURES = (
+    Figure(
+        "guessed",
+        Words(
+            "guessed from the keys",
+            "People whose target is guessed correctly, as the most frequent one among the synthetic records "
+            "with their keys.",
+            finding="for {value} of the people the best guess of their {column} from the table is right",
+        ),
+        place_beyond("guessed", "guessed", at_n="guessed_at_n", by_chance="guessed_by_chance"),
+        "learned",
+        about="target",
+        statistics=("beyond",),
+        weighed=place_beyond("population_targets", "guessed", WEIGHTED),
+        default=Default(
+            "beyond",
+            6,
+            "Percentage points of the GT records whose target is guessed from their keys in SD, beyond "
+            "those guessed from other people's records; of each target",
+        ),
+        public="unit",
+        adds=lambda r: guess_from_synthetic(r, MODES),
+        compared=beside_others(
+            MODES,
+            words=Words.neutral(
+                "guessed from other people's records",
+                "People whose target is guessed correctly from other people's records, or by always guessing "
+                "the most frequent value.",
+                finding="from other people's records alone it would be for {value}",
+            ),
+            beyond=Words(
+                "guessed beyond other people's records",
+                "How many more people's target is guessed correctly from the synthetic table than from other "
+                "people's records.",
+                POINTS,
+                finding="the best guess of {column} from the table is right for {more} people in 100 than "
+                "from other people's records",
+                subject="people whose {column} is guessed",
+            ),
+        ),
+    ),
+    Figure(
+        "told_by_guess",
+        Words(
+            "sensitive value guessed",
+            "People with the sensitive value of whom it is guessed, as the most frequent one among the "
+            "synthetic records with their keys.",
+            denominator=WITH_LEVEL,
+            finding="{value} of the people with {column} are guessed to have it",
+        ),
+        place_beyond("sensitive", "guessed", at_n="guessed_at_n", by_chance="guessed_by_chance"),
+        "learned",
+        about="level",
+        statistics=("beyond",),
+        beyond=Words(
+            "sensitive value guessed beyond other people's records",
+            "How many more of the people with the sensitive value are guessed to have it than from other "
+            "people's records.",
+            POINTS,
+            finding="{more} in 100 of the people with {column} are guessed to have it than from other "
+            "people's records",
+            subject="people with {column} guessed to have it",
+        ),
+        weighed=place_beyond("sensitive", "guessed", WEIGHTED),
+        follows="guessed",
+    ),
+)

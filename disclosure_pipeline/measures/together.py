@@ -3,7 +3,7 @@
 A mean over syntheses says nothing about publishing all of them. The baseline replaces each table j by an
 independent draw of n_j other people's records. At least one draw discloses a person with chance
 1 - prod_j (1 - p_j), where p_j = P0_j(d_q - d_tq) - P0_j(d_q - 1) is what the person adds to DiSCO_others
-(`baselines`). The release itself is reduced to n_j records in the same way, with Q0_j.
+(`contributions`). The release itself is reduced to n_j records in the same way, with Q0_j.
 
 If n_j is the number of all others, all draws are the same, although fresh samples would differ: as many
 independent samples disclose at most 1 - prod_j (1 - DiSCO_others_j), by Jensen's inequality. The release is

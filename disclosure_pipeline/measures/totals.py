@@ -12,17 +12,20 @@ standard error.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import reduce
+from typing import Any
 
 import numpy as np
 
 from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.exact import Floats, Grouped, IntArray, Mask, percent
-from disclosure_pipeline.measures.frequency import FrequencyTable, Rows
-from disclosure_pipeline.measures.samples import standard_error, sum_of_squares, to_integer_chances
+from disclosure_pipeline.measures.frequency import CommonGuess, FrequencyTable, Guess, Rows
+from disclosure_pipeline.measures.guesses import RightGuesses, error_of_guesses
+from disclosure_pipeline.measures.samples import CHANCE_SCALE, sum_of_squares, to_integer_chances
 from disclosure_pipeline.measures.words import SYNTHETIC
 
 
@@ -155,7 +158,8 @@ def share_of_levels(counts: IntArray) -> Floats:
     return shares
 
 
-_HALF = 1 << 26
+_HALF_BITS = 26
+_HALF = 1 << _HALF_BITS
 _ONE = _HALF * _HALF
 
 
@@ -172,64 +176,185 @@ class Sums:
     others: int = 0
     squares: int = 0
 
+    @property
+    def error(self) -> float:
+        """The standard error of the difference, in records."""
+        return math.sqrt(self.squares) / CHANCE_SCALE
 
-def count_figures(
-    f: FrequencyTable, figures: Sequence[Figure], left: IntArray | None, left_s: IntArray | None
-) -> tuple[Sums, ...]:
-    """Add up what the records of some or all q add to each figure.
 
-    `left`, `left_s`: the GT and SD records that the exclusions leave in each cell; None if nothing is
-    excluded.
+@dataclass(frozen=True)
+class GuessSums:
+    """Sums of guesses about GT records, from all of SD, from n of its records, and from n of the others.
+
+    named: right by the records of their q, in units of 2^-52. matched: with a record of their q to guess
+        from, by level, in units of 1 / `CHANCE_SCALE`.
+    squares: of what the records of each q add to the difference, in units of 1 / `CHANCE_SCALE`², added up
+        over the number of `guesses` of all records, one of which stands for both whole tables.
     """
 
-    def place(records: IntArray) -> tuple[Rows, IntArray, IntArray]:
-        rows = Rows(f, np.flatnonzero(records), d_left=left, s_left=left_s)
-        return rows, records[rows.cell], (records * f.n)[rows.cell]
+    named: tuple[int, ...]
+    matched: tuple[Grouped, ...]
+    squares: int
+    guesses: int = field(metadata={"add": max})
 
-    of_GT, of_SD = place(f.d if left is None else left), place(f.s if left_s is None else left_s)
-    return tuple(_add_up(figure, *(of_SD if figure.basis == SYNTHETIC else of_GT)) for figure in figures)
+    def about(self, figure: Figure, levels: Rows, people_t: IntArray) -> tuple[int, int, int, float]:
+        """Return right guesses from all of SD, n records, and the others, and the error of their difference.
+
+        In units of 1 / `_FINE`; the error in records. levels: a row for each target level, of the whole
+        table. people_t: the GT records that are guessed, by level; the cells do not know that of records
+        without others of their q.
+        """
+        compared = figure.compared
+        assert figure.adds is not None and compared is not None
+        always = [_guess(add, levels).always for add in (figure.adds, compared.at_n, compared.others)]
+        matched = [of_side.by_position(len(people_t)) for of_side in self.matched]
+        from_all, at_n, others = (
+            RightGuesses(
+                named * CHANCE_SCALE,
+                _multiply(chances, with_any),
+                _multiply(chances, people_t) * CHANCE_SCALE,
+            )
+            for named, with_any, chances in zip(self.named, matched, always, strict=True)
+        )
+        unlike = [_multiply(always[1], with_any) - _multiply(always[2], with_any) for with_any in matched[1:]]
+        squares = self.squares / max(self.guesses, 1) / CHANCE_SCALE**2
+        error = error_of_guesses((at_n, others), unlike, squares, _FINE)
+        return from_all.best, at_n.best, others.best, error
 
 
-def _add_up(figure: Figure, rows: Rows, records: IntArray, counted: IntArray) -> Sums:
-    """Add up a figure of rows that are cells of `records` each; `counted` are those of all cells alike."""
+_FINE = _ONE * CHANCE_SCALE
+
+
+def _multiply(chances: Floats, records: IntArray) -> int:
+    """Return the sum of the products, in units of 2^-52."""
+    units = np.rint(chances * float(_ONE)).astype(np.int64)
+    return sum(of_level * number for of_level, number in zip(units.tolist(), records.tolist(), strict=True))
+
+
+def _guess(add: Callable[[Rows], Any], rows: Rows) -> Guess:
+    guess = add(rows)
+    assert isinstance(guess, Guess)
+    return guess
+
+
+AnySums = Sums | GuessSums
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """The rows that a figure is asked about: cells of `records`, `counted` with all that look the same."""
+
+    rows: Rows
+    records: IntArray
+    counted: IntArray
+
+    @classmethod
+    def of(cls, cells: Rows, records: IntArray) -> _Asked:
+        rows = replace(cells, cell=np.flatnonzero(records))
+        return cls(rows, records[rows.cell], (records * cells.f.n)[rows.cell])
+
+    def add(self, x: Floats | Mask) -> int:
+        return _sum_exactly(x, self.counted)
+
+    def add_guess(self, guess: Guess) -> tuple[int, Grouped]:
+        """Return the right guesses, and by level the records that there is a record to guess from."""
+        matched = to_integer_chances(guess.matched) * self.counted
+        return self.add(guess.named), Grouped.sum_by_group(self.rows.t, matched)
+
+    def subtract(self, x: Floats, y: Floats) -> IntArray:
+        """Return what each cell's records add to x - y, in units of 1 / `CHANCE_SCALE` (shape: cells)."""
+        of_cells = np.zeros(len(self.rows.f.q), dtype=np.int64)
+        of_cells[self.rows.cell] = self.records * (to_integer_chances(x) - to_integer_chances(y))
+        return of_cells
+
+
+def count_figures(cells: Rows, *groups: Sequence[Figure]) -> list[tuple[AnySums, ...]]:
+    """Add up what the records of some or all q add to each figure of some groups of figures."""
+    f, d, s = cells.f, cells.d_left, cells.s_left
+    of_GT, of_SD = (_Asked.of(cells, left) for left in (f.d if d is None else d, f.s if s is None else s))
+    return [
+        tuple(_add_up(figure, of_SD if figure.basis == SYNTHETIC else of_GT) for figure in figures)
+        for figures in groups
+    ]
+
+
+def _add_up(figure: Figure, asked: _Asked) -> AnySums:
     assert figure.adds is not None
-    f = rows.f
-    value = _sum_exactly(figure.adds(rows), counted)
-    if figure.compared is None:
-        return Sums(value)
-    at_n, others = figure.compared.at_n(rows), figure.compared.others(rows)
-    added = np.zeros(len(f.q), dtype=np.int64)
-    added[rows.cell] = records * (to_integer_chances(at_n) - to_integer_chances(others))
-    squares = sum_of_squares(f.sum_by_q(added), f.alike)
-    return Sums(value, _sum_exactly(at_n, counted), _sum_exactly(others, counted), squares)
+    rows, compared, x = asked.rows, figure.compared, figure.adds(asked.rows)
+    if compared is None:
+        assert not isinstance(x, Guess)
+        return Sums(asked.add(x))
+    at_n, others = compared.at_n(rows), compared.others(rows)
+    if isinstance(x, Guess):
+        assert isinstance(at_n, Guess) and isinstance(others, Guess) and compared.all is not None
+        common = compared.all(rows)
+        squares = _square_guesses(asked, at_n, others, common)
+        of_all, of_others = asked.add_guess(x), asked.add_guess(others)
+        sides = (of_all, of_all if at_n is x else asked.add_guess(at_n), of_others)
+        named, matched = tuple(right for right, _ in sides), tuple(with_any for _, with_any in sides)
+        return GuessSums(named, matched, squares, common.number)
+    assert not isinstance(at_n, Guess) and not isinstance(others, Guess)
+    squares_of_q = rows.f.sum_by_q(asked.subtract(at_n, others))
+    return Sums(asked.add(x), asked.add(at_n), asked.add(others), sum_of_squares(squares_of_q, rows.f.alike))
+
+
+def _square_guesses(asked: _Asked, at_n: Guess, others: Guess, of_all: CommonGuess) -> int:
+    """Return the squares of what the records of each q add to the difference, added up over common guesses.
+
+    These are made where one side has no record of their q.
+    """
+    f = asked.rows.f
+    named = asked.subtract(at_n.named, others.named)
+    unmatched = asked.subtract(others.matched, at_n.matched)
+    if not of_all.of_levels:  # cells that look the same have the same level
+        by_guess = unmatched * to_integer_chances(of_all.chances)[f.t] // CHANCE_SCALE
+        return sum_of_squares(f.sum_by_q(named + by_guess), f.alike)
+    # A q has one cell of each level; cells that look the same may have others.
+    of_q, cells = f.sum_by_q(named), np.flatnonzero((unmatched != 0) & (of_all.chances[f.t] > 0))
+    keys, by_key = f.n if isinstance(f.n, int) else f.n[cells], f.at_cells(of_q, cells)
+    with_guess = sum_of_squares(by_key + unmatched[cells], keys) - sum_of_squares(by_key, keys)
+    return of_all.number * sum_of_squares(of_q, f.alike) + with_guess
 
 
 def _sum_exactly(x: Floats | Mask, counted: IntArray) -> int:
     """Return the sum of what records add, in units of 2^-52, which is the same in any order."""
     if x.dtype == np.bool_:
         return int(counted[x].sum()) * _ONE
-    low = x * _HALF
-    high = np.floor(low)
-    low -= high
-    low *= _HALF
-    whole, rest = (int(np.dot(part.astype(np.int64), counted)) for part in (high, np.rint(low)))
-    return whole * _HALF + rest
+    units = np.rint(x * float(_ONE)).astype(np.int64)
+    high, low = (int(np.dot(part, counted)) for part in (units >> _HALF_BITS, units & (_HALF - 1)))
+    return high * _HALF + low
 
 
-def count_records(figures: Sequence[Figure], sums: Sequence[Sums], name: str) -> int:
+def count_records(figures: Sequence[Figure], sums: Sequence[AnySums], name: str) -> int:
     """Return the number of records that add to a figure, each of which adds 1."""
-    return next(of.value // _ONE for figure, of in zip(figures, sums, strict=True) if figure.name == name)
+    of_figure = next(of for figure, of in zip(figures, sums, strict=True) if figure.name == name)
+    assert isinstance(of_figure, Sums)
+    return of_figure.value // _ONE
 
 
 def measure_figures(
-    figures: Sequence[Figure], sums: Sequence[Sums], N_d: int, N_s: int
+    figures: Sequence[Figure],
+    sums: Sequence[AnySums],
+    N_d: int,
+    N_s: int,
+    levels: Rows | None = None,
+    people_t: IntArray | None = None,
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the figures, and what compares them with other people's records, by their columns."""
+    """Return the figures, and what compares them with other people's records, by their columns.
+
+    A standard error is at least one record. `levels`, `people_t`: see `GuessSums.about`.
+    """
     values, compared = dict[str, float](), dict[str, float]()
     for figure, added in zip(figures, sums, strict=True):
-        values[figure.name] = percent(added.value, (N_s if figure.basis == SYNTHETIC else N_d) * _ONE)
+        if isinstance(added, GuessSums):
+            assert levels is not None and people_t is not None
+            value, at_n, others, error = added.about(figure, levels, people_t)
+            sides = [percent(side, N_d * _FINE) for side in (value, at_n, others, at_n - others)]
+        else:
+            whole, error = (N_s if figure.basis == SYNTHETIC else N_d) * _ONE, added.error
+            sides = [percent(side, whole) for side in (added.value, added.at_n, added.others)]
+            sides.append(sides[1] - sides[2])
+        values[figure.name] = sides[0]
         if figure.compared is not None:
-            at_n, others = (percent(side, N_d * _ONE) for side in (added.at_n, added.others))
-            error = standard_error(added.squares, N_d)
-            compared |= dict(zip(figure.comparisons, (at_n, others, at_n - others, error), strict=True))
+            compared |= dict(zip(figure.comparisons, (*sides[1:], 100 * max(error, 1) / N_d), strict=True))
     return values, compared

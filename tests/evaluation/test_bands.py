@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from reference import bands as reference
 from support.figures import assert_same_frame
 from support.sampling import examples, on_some_days, only_in_ci
+from support.small_tables import measure_cells
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.band_counts import band_counts
-from disclosure_pipeline.measures.bands import Bands, bands
+from disclosure_pipeline.measures.catalogue import OF_BANDS
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
@@ -28,6 +28,7 @@ from disclosure_pipeline.tables.grouping import Within, band_of
 pytestmark = pytest.mark.usefixtures("no_guards")
 
 CERTAIN = ("DiS_within", "DiSCO_within", "precision", "DiSCO_within_others", "DiSCO_within_beyond")
+GUESSED_WITHIN = [figure for figure in OF_BANDS if figure.name == "guessed_within"]
 CERTAINTIES = (Fraction(1, 2), Fraction(2, 3), Fraction(1))
 # Edges that floats miss: 1.1 + 0.1, 0.98 * 100, and numbers around 0.
 AMOUNTS = [None, -100, -98, -8, 0, 0.1, 1.1, 1.2, 1.3, 98, 100, 102, 104]
@@ -237,23 +238,21 @@ def zero_inflated(rng: np.random.Generator, people: int, zeros: float) -> tuple[
     return rng.integers(0, 2 * 10, people), income
 
 
-def bands_of_fresh(rng: np.random.Generator, sizes: Sizes, zeros: float, within: float) -> Bands:
+def bands_of_fresh(rng: np.random.Generator, sizes: Sizes, zeros: float, within: float) -> dict[str, float]:
     (keys, incomes), (fresh_keys, fresh) = (zero_inflated(rng, N, zeros) for N in (sizes.N_d, sizes.N_s))
     levels, codes = np.unique(np.concatenate((incomes, fresh)), return_inverse=True)
     column = code_column("income", [pd.Series(levels)], ["GT"])
     band = band_of(column, Within.from_argument("income", within), ())
     target = [codes[: sizes.N_d], codes[sizes.N_d :]]
     [f] = frequency_tables(combine_keys([[keys, fresh_keys]], [20]), target, len(levels) + 1)
-    d_t, s_t = f.per_target(f.d), f.per_target(f.s)
-    counts = band_counts(f, f.d, band, sizes, (), d_t + s_t)
-    return bands(counts, band, sizes, d_t, s_t, d_t)
+    return measure_cells(f, GUESSED_WITHIN, np.arange(len(levels) + 1) == len(levels), band)
 
 
 def assert_honest_tables_pass(people: int, tables: int, zeros: float, within: float) -> None:
     rng, sizes = np.random.default_rng(int(10 * zeros)), Sizes(people, people)
     figures = [bands_of_fresh(rng, sizes, zeros, within) for _ in range(tables)]
-    beyond = np.array([some.guessed_within_beyond for some in figures])
-    error = np.array([some.guessed_within_beyond_se for some in figures])
+    beyond = np.array([some["guessed_within_beyond"] for some in figures])
+    error = np.array([some["guessed_within_beyond_se"] for some in figures])
     by_chance = np.array([difference_by_chance(some) for some in error.tolist()])
     assert (beyond > by_chance).sum() <= max(1, tables // 1000)
     # Where nearly everybody without an income is guessed by both, the difference is less than one record.

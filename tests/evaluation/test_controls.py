@@ -251,7 +251,7 @@ def test_baselines_that_are_wrong_are_missed_by_the_halves(
     def of_nobody(rows: Rows, *_: Any) -> IntArray:
         return np.zeros_like(rows.cell)
 
-    monkeypatch.setattr("disclosure_pipeline.measures.frequency.Rows._count_own", of_nobody)
+    monkeypatch.setattr("disclosure_pipeline.measures.frequency.Rows.count_own", of_nobody)
     _, controls_missed = verdict(gate, gates.measured(gate, tables[0], [tables[1]]))
     assert "half_deviation" in controls_missed
 

@@ -29,7 +29,7 @@ from disclosure_pipeline.evaluation import record_sets
 from disclosure_pipeline.evaluation.copies import find_repeats
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.nearest import draw_comparisons
-from disclosure_pipeline.measures import contributions
+from disclosure_pipeline.measures import guesses
 from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.nearest import nearness
 from disclosure_pipeline.runtime.progress import ignore_progress
@@ -142,8 +142,8 @@ def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: p
     gt, sd = copied_couples()
     guessed = []
     for most in (1 << 30, 0):
-        monkeypatch.setattr(contributions, "_MOST_LEVELS_OF_ALL_DRAWS", most)
-        monkeypatch.setattr(contributions, "_DRAWS", 100)
+        monkeypatch.setattr(guesses, "_MOST_LEVELS_OF_ALL_DRAWS", most)
+        monkeypatch.setattr(guesses, "_DRAWS", 100)
         result = dp.disclosure(gt, sd.head(records), ["place"], "diet", unit="household")
         guessed.append(figures_of(result, "diet")["guessed_others"])
     assert guessed[0] != guessed[1]

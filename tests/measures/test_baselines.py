@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -12,22 +12,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import baselines as reference
 from reference.cap import Record
-from support.small_tables import NO_GUESS, QUASI_IDENTIFIERS, TARGET_LEVELS, cells, tables
+from support.small_tables import (
+    NO_GUESS,
+    QUASI_IDENTIFIERS,
+    TARGET_LEVELS,
+    cells,
+    measure_counts,
+    tables,
+)
 
-from disclosure_pipeline.measures.baselines import BaselineCounts, baseline_counts, baselines
 from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.checks import CodedExclusions, exclude
 from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
-from disclosure_pipeline.measures.exact import IntArray, Mask, add_up
-from disclosure_pipeline.measures.frequency import FrequencyTable
+from disclosure_pipeline.measures.exact import Mask, add_up
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, tabulate_levels
 from disclosure_pipeline.measures.samples import Sizes, chance_of_none_drawn
 from disclosure_pipeline.measures.totals import (
     APART_SCALE,
-    Sums,
+    AnySums,
     count_figures,
     count_hits_apart,
-    measure_figures,
     share_of_levels,
 )
 
@@ -38,36 +43,33 @@ def some_keys(f: FrequencyTable, where: Mask) -> FrequencyTable:
     return replace(f, **columns)
 
 
-Counted = tuple[BaselineCounts, tuple[Sums, ...]]
+COLUMNS = ["guessed", *(column for figure in OF_TARGETS for column in figure.comparisons)]
 
 
-def figures_of(
-    f: FrequencyTable, counts: Counted, no_guess: Mask, exclusions: CodedExclusions | None = None
-) -> dict[str, float]:
-    """Compute the figures that compare with other people's records from the counts and from the cells."""
-    left = exclude(f, exclusions)[0] if exclusions else f.d
-    d_t, s_t = f.per_target(f.d), f.per_target(f.s)
-    left_t = f.per_target(left)
-    guesses, sums = counts
-    _, compared = measure_figures(OF_TARGETS, sums, f.N_d, f.N_s)
-    return compared | asdict(baselines(guesses, Sizes(f.N_d, f.N_s), d_t, s_t, left_t, no_guess))
+def place(f: FrequencyTable, no_guess: Mask = NO_GUESS, whole: FrequencyTable | None = None) -> Rows:
+    """Return the rows of cells; `whole`: the table of which `f` is a part."""
+    g = whole or f
+    levels = tabulate_levels(g.per_target(g.d), g.per_target(g.s))
+    return Rows(f, np.arange(len(f.q)), no_guess=no_guess, of_levels=levels)
+
+
+def count(rows: Rows) -> tuple[AnySums, ...]:
+    [sums] = count_figures(rows, OF_TARGETS)
+    return sums
+
+
+def figures_of(rows: Rows, counts: tuple[AnySums, ...]) -> dict[str, float]:
+    """Return the figures that compare with other people's records, from the counts of all cells."""
+    f = rows.f
+    people_t = f.per_target(f.d if rows.d_left is None else rows.d_left)
+    measured = measure_counts(rows, OF_TARGETS, counts, people_t)
+    return {name: measured[name] for name in COLUMNS}
 
 
 def figures(f: FrequencyTable, no_guess: Mask = NO_GUESS) -> dict[str, float]:
-    """Compute the figures without exclusions."""
-    return figures_of(f, count(f, no_guess), no_guess)
-
-
-def count(
-    f: FrequencyTable,
-    no_guess: Mask = NO_GUESS,
-    whole: FrequencyTable | None = None,
-    left: tuple[IntArray | None, IntArray | None] = (None, None),
-) -> Counted:
-    """Count the records that exclusions leave; `whole`: the table of which `f` is a part."""
-    g = whole or f
-    guesses = baseline_counts(f, Sizes(f.N_d, f.N_s), no_guess, g.per_target(g.d + g.s), left[0])
-    return guesses, count_figures(f, OF_TARGETS, *left)
+    """Return the figures without exclusions."""
+    rows = place(f, no_guess)
+    return figures_of(rows, count(rows))
 
 
 @given(tables(), tables(most=20))
@@ -85,7 +87,9 @@ def test_records_that_exclusions_leave(gt: list[Record], sd: list[Record], exclu
     sd = (sd * len(gt))[: len(gt)]
     f = cells(gt, sd)
     exclusions = CodedExclusions(target_levels=excluded)
-    actual = figures_of(f, count(f, left=exclude(f, exclusions)), NO_GUESS, exclusions)
+    left, left_s = exclude(f, exclusions)
+    rows = replace(place(f), d_left=left, s_left=left_s)
+    actual = figures_of(rows, count(rows))
     kept = [[TARGET_LEVELS.index(t) not in excluded for _, t in table] for table in (gt, sd)]
     expected = reference.figures(gt, sd, (None,), *kept)
     assert actual == pytest.approx(expected, abs=2e-3)
@@ -117,10 +121,10 @@ def test_the_counts_add_up_over_keys(gt: list[Record], sd: list[Record], parts: 
     """The key combinations can be split into any parts."""
     f = cells(gt, sd)
     in_part = [f.q % parts == part for part in range(parts)]
-    of_part = [count(some_keys(f, where), whole=f) for where in in_part if where.any()]
-    whole = count(f)
+    of_part = [count(place(some_keys(f, where), whole=f)) for where in in_part if where.any()]
+    whole = count(place(f))
     assert repr(add_up(of_part)) == repr(add_up([whole]))
-    assert figures_of(f, add_up(of_part), NO_GUESS) == figures_of(f, whole, NO_GUESS)
+    assert figures_of(place(f), add_up(of_part)) == figures(f)
 
 
 @given(tables(), tables(most=30), st.permutations(range(4)))

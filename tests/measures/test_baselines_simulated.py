@@ -10,16 +10,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.sampling import on_some_days, some_of
+from support.small_tables import measure_cells
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import UnitWarning
-from disclosure_pipeline.measures.baselines import baseline_counts, baselines
 from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.frequency import combine_keys, frequency_tables
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.measures.totals import count_figures, measure_figures
 
 pytestmark = pytest.mark.usefixtures("no_guards")
 
@@ -78,11 +77,9 @@ def figures_of(gt: pd.DataFrame, sd: pd.DataFrame, target: str) -> dict[str, flo
     t, levels_of_t = coded[target]
     [f] = frequency_tables(q, t, levels_of_t)
     no_guess = np.arange(levels_of_t) == levels_of_t - 1
-    d_t, s_t, sizes = f.per_target(f.d), f.per_target(f.s), Sizes(f.N_d, f.N_s)
-    _, compared = measure_figures(OF_TARGETS, count_figures(f, OF_TARGETS, None, None), f.N_d, f.N_s)
-    actual = baselines(baseline_counts(f, sizes, no_guess, d_t + s_t), sizes, d_t, s_t, d_t, no_guess)
     hits = Combinations.of_records(f.d_q[f.first]).count_hits(f.s_q[f.first])
-    return compared | asdict(actual) | asdict(unique_hits(hits, sizes, 0.0))
+    measured = measure_cells(f, OF_TARGETS, no_guess)
+    return measured | asdict(unique_hits(hits, Sizes(f.N_d, f.N_s), 0.0))
 
 
 def copies_of(gt: pd.DataFrame, sd: pd.DataFrame) -> dict[str, float]:

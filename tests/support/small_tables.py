@@ -11,8 +11,11 @@ from hypothesis.strategies import SearchStrategy
 from reference.cap import Level, Record
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.measures.exact import Mask
-from disclosure_pipeline.measures.frequency import FrequencyTable, combine_keys, frequency_tables
+from disclosure_pipeline.measures.band_places import Band
+from disclosure_pipeline.measures.entry import Figure
+from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, combine_keys, frequency_tables
+from disclosure_pipeline.measures.totals import AnySums, count_figures, measure_figures
 from support.paths import SD2011
 
 KEYS = ["k1", "k2"]
@@ -72,3 +75,21 @@ def sd2011(name: str) -> pd.DataFrame:
     if not SD2011.is_dir():
         pytest.skip("the example data are not here")
     return pd.read_csv(SD2011 / f"{name}.csv")
+
+
+def measure_counts(
+    rows: Rows, figures: Sequence[Figure], sums: Sequence[AnySums], people_t: IntArray
+) -> dict[str, float]:
+    """Return what was counted of all cells as figures, and what compares them with other people's records."""
+    levels = Rows(rows.by_level, np.arange(rows.f.targets), no_guess=rows.no_guess, band=rows.band)
+    values, compared = measure_figures(figures, sums, rows.f.N_d, rows.f.N_s, levels, people_t)
+    return values | compared
+
+
+def measure_cells(
+    f: FrequencyTable, figures: Sequence[Figure], no_guess: Mask, band: Band | None = None
+) -> dict[str, float]:
+    """Return the figures of all cells, and what compares them with other people's records."""
+    rows = Rows(f, np.arange(len(f.q)), no_guess=no_guess, band=band)
+    [sums] = count_figures(rows, figures)
+    return measure_counts(rows, figures, sums, f.per_target(f.d))
