@@ -20,7 +20,7 @@ import numpy.typing as npt
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.drawn_guesses import Draw, chance_of_none
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
-from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, first_of_run, run_lengths
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, aranges, first_of_run, run_lengths
 from disclosure_pipeline.measures.guesses import Guesser, Named
 from disclosure_pipeline.measures.samples import CHANCE_SCALE, to_integer_chances
 
@@ -30,6 +30,8 @@ _SALT = 1_000_003
 _FEW = 6  # records of a key combination of which every draw is tried
 _DRAWS = 16  # of the records of all others
 _COUNTED = 64  # records of a cell of which each is drawn; of more, a normal number of them
+
+_CELLS_AT_A_TIME = 1 << 21
 
 Words64 = npt.NDArray[np.uint64]
 
@@ -253,6 +255,121 @@ class _Densest:
 
 
 @dataclass(frozen=True)
+class _Beside:
+    """Guesses from the records `r` of each key combination without those of one unit.
+
+    at, own: the position of entries among the cells, and the records that a unit has there. pair: the number
+    of the pair of a key combination and a unit that an entry belongs to; entries ascend by pair and position.
+    """
+
+    cells: AmountCells
+    r: IntArray
+    at: IntArray
+    pair: IntArray
+    own: IntArray
+
+    @cached_property
+    def first(self) -> IntArray:
+        """The first entry of each pair."""
+        return np.flatnonzero(first_of_run(self.pair))
+
+    @cached_property
+    def _number(self) -> IntArray:
+        """The place of each entry's pair."""
+        return np.cumsum(first_of_run(self.pair)) - 1
+
+    @cached_property
+    def _own(self) -> IntArray:
+        """The records of the unit of each pair."""
+        return np.add.reduceat(self.own, self.first)
+
+    @cached_property
+    def _q(self) -> IntArray:
+        """The key combination of each pair."""
+        return self.cells._number[self.at[self.first]]
+
+    @cached_property
+    def has_others(self) -> Mask:
+        """True if there are records of other units (shape: entries)."""
+        others = self.cells.sum_by_q(self.r)[self.at[self.first]] - self._own
+        of_entries: Mask = (others > 0)[self._number]
+        return of_entries
+
+    def name(self) -> Floats:
+        """Return the chance that a person of each entry is guessed (shape: entries).
+
+        A window without records of the unit stays as it is. If some densest one is, these are the densest
+        without the unit, too.
+        """
+        d, named = _Densest.among(self.cells, self.r), np.zeros(len(self.at))
+        is_anchor = np.zeros(len(self.r), dtype=np.int64)
+        is_anchor[d.anchor] = 1
+        anchors = np.concatenate(([0], np.cumsum(is_anchor)))
+        # The densest windows that hold records of the unit begin up to each of these, after the one before.
+        held = np.flatnonzero(self.own)
+        before = np.concatenate(([-1], self.at[held][:-1]))[: len(held)]
+        before[first_of_run(self._number[held])] = -1
+        begin = anchors[np.maximum(self.cells._begin[self.at[held]], before + 1)]
+        number = anchors[self.at[held] + 1] - begin
+        holding = np.bincount(self._number[held], weights=number, minlength=len(self.first)).astype(np.int64)
+        rest = d._ties[self.at[self.first]] - holding
+        some = np.flatnonzero(rest[self._number] > 0)
+        if len(some):
+            hits, _ = d.count(without_self=False)
+            left_out = self._count_holding(d, begin, number, self._number[held])
+            named[some] = (hits[self.at] - left_out)[some] / rest[self._number[some]]
+        self._name_anew(named, d, np.flatnonzero((rest == 0) & self.has_others[self.first]))
+        return named
+
+    def _count_holding(self, d: _Densest, begin: IntArray, number: IntArray, pair: IntArray) -> IntArray:
+        """Count, for each entry, the densest windows that guess it and hold records of its unit."""
+        window, of_window = np.repeat(begin, number) + aranges(number), np.repeat(pair, number)
+        entries = run_lengths(self.first, len(self.at))[of_window]
+        entry = np.repeat(self.first[of_window], entries) + aranges(entries)
+        anchor, last = (np.repeat(of_windows[window], entries) for of_windows in (d.anchor, d.last))
+        t = self.cells.t
+        low, high = self.cells.band.around(t[anchor], t[last])
+        place = t[self.at[entry]]
+        return np.bincount(entry[(low <= place) & (place < high)], minlength=len(self.at))
+
+    def _name_anew(self, named: Floats, d: _Densest, pairs: IntArray) -> None:
+        """Set the chances of the entries of pairs whose records are in all densest windows.
+
+        The densest window without them has at most that many records less than one of these.
+        """
+        cells, own_of_q = self.cells, np.full(len(self.cells.first), -1)
+        np.maximum.at(own_of_q, self._q[pairs], self._own[pairs])
+        most_own = own_of_q[cells._number]
+        begin = np.flatnonzero((self.r > 0) & (most_own >= 0) & (d.window >= d.most - most_own))
+        size = len(self.r) + 1
+        ends = np.bincount(begin, minlength=size) - np.bincount(cells._reach[begin], minlength=size)
+        is_needed = np.cumsum(ends)[:-1] > 0
+        entries = np.flatnonzero(np.isin(self._number, pairs))
+        is_needed[self.at[entries]] = True
+        needed, rank = np.flatnonzero(is_needed), np.cumsum(is_needed) - 1
+        number = np.bincount(cells._number[needed], minlength=len(cells.first))
+        start, place = np.cumsum(number) - number, np.full(len(self.first), -1)
+        part = np.cumsum(number[self._q[pairs]]) // _CELLS_AT_A_TIME
+        for chosen in np.split(pairs, np.flatnonzero(np.diff(part)) + 1) if len(pairs) else []:
+            of_pair = number[self._q[chosen]]
+            position = needed[np.repeat(start[self._q[chosen]], of_pair) + aranges(of_pair)]
+            place[:] = -1
+            place[chosen] = np.arange(len(chosen))
+            of_chosen = entries[place[self._number[entries]] >= 0]
+            pair = place[self._number[of_chosen]]
+            view = AmountCells(
+                np.repeat(np.arange(len(chosen)), of_pair),
+                cells.t[position],
+                np.zeros(len(position), dtype=np.int64),
+                cells.band,
+            )
+            at = (np.cumsum(of_pair) - of_pair - start[self._q[chosen]])[pair] + rank[self.at[of_chosen]]
+            r = self.r[position]
+            r[at] -= self.own[of_chosen]
+            named[of_chosen] = _share(*_Densest.among(view, r).count(without_self=False))[at]
+
+
+@dataclass(frozen=True)
 class _DrawnCells:
     """Draws of records of cells, each record with the same chance, the same from the same seeds.
 
@@ -351,6 +468,21 @@ def _name_amounts(
     return named, matched
 
 
+def _name_amounts_beside(
+    rows: Rows, f: FrequencyTable, r: IntArray, cell: IntArray, pair: IntArray, own: IntArray
+) -> Named:
+    named, matched = np.zeros(len(cell)), np.zeros(len(cell))
+    amounts, cells = _select_amounts(rows, f)
+    position = np.full(len(f.q), -1)
+    position[amounts] = np.arange(len(amounts))
+    entries = np.flatnonzero(position[cell] >= 0)
+    entries = entries[np.lexsort((position[cell[entries]], pair[entries]))]
+    if len(entries):
+        beside = _Beside(cells, r[amounts], position[cell[entries]], pair[entries], own[entries])
+        named[entries], matched[entries] = beside.name(), beside.has_others
+    return named, matched
+
+
 def _select_amounts(rows: Rows, f: FrequencyTable) -> tuple[IntArray, AmountCells]:
     """Return the positions of the cells of amounts in a table, in order of amount, and these cells."""
     assert rows.band is not None
@@ -367,5 +499,5 @@ def _mark_amounts(rows: Rows) -> Mask:
     return rows.band.is_amount(rows.band.place)
 
 
-AMOUNTS = Guesser(_mark_amounts, _name_amounts)
+AMOUNTS = Guesser(_mark_amounts, _name_amounts, _name_amounts_beside)
 """Guesses of the densest band."""

@@ -54,11 +54,15 @@ class Guesser:
     """A way to guess: of some rows, which target levels are guessed, and the chances of a guess.
 
     `name` takes the rows, a table, the records of its cells to guess from, the cells that are wanted, a draw
-    of the records or None, and whether a record of the cell is left out. of_levels: it guesses levels.
+    of the records or None, and whether a record of the cell is left out. `name_beside` takes the rows, a
+    table, the records of its cells, and entries: their cell, the pair of a q and a unit that they belong to,
+    adjacent to its others, and the unit's records in that cell, all of which are left out. of_levels: it
+    guesses levels.
     """
 
     mark: Callable[[Rows], Mask]
     name: Callable[[Rows, FrequencyTable, IntArray, Mask, Draw | None, bool], Named]
+    name_beside: Callable[[Rows, FrequencyTable, IntArray, IntArray, IntArray, IntArray], Named]
     of_levels: bool = False
 
 
@@ -147,7 +151,7 @@ def _guess_beside_other_units(
             )
             named[at], matched[at] = (chances[rows.cell[at]] for chances in of_cells)
             always[at] = of_whole[0][rows.t[at]]
-        elif not guesser.of_levels or (draw is not None and tries_all_draws):
+        elif draw is not None and tries_all_draws:
             of_entries, of_whole = (
                 _guess_entries(rows, guesser, table, of_units, np.unique(of_units.entry[at]), draw)
                 for table, of_units in zip((of_keys, whole), own, strict=True)
@@ -161,7 +165,7 @@ def _guess_beside_other_units(
     for draw, parts in at_once.values():
         at = np.concatenate(parts)
         drawn = [own[0].records] if draw is None else _draw_records(own[0], draw)
-        guesses = zip(*(_guess_modes_beside(rows.f, own, records, at) for records in drawn), strict=True)
+        guesses = zip(*(_guess_beside(rows, guesser, own, records, at) for records in drawn), strict=True)
         named[at], matched[at], always[at] = (np.mean(of_draws, axis=0) for of_draws in guesses)
     return Guess(named, matched, lambda: always)
 
@@ -189,35 +193,29 @@ def _draw_records(own: OwnRecords, draw: Draw) -> Iterator[IntArray]:
         yield np.random.default_rng(seed).binomial(own.records, draw.chance)
 
 
-def _guess_modes_beside(
-    f: FrequencyTable, own: Sequence[OwnRecords], records: IntArray, at: IntArray
+def _guess_beside(
+    rows: Rows, guesser: Guesser, own: Sequence[OwnRecords], records: IntArray, at: IntArray
 ) -> tuple[Floats, Floats, Floats]:
     """Guess about some rows from the `records` of other units, of those in each entry of `own[0]`.
 
     Return the chances that a guess is right by key, that there is a record to guess from, and that the guess
     of the whole table is right.
     """
-    r = sum_by_position(own[0].cell, records, len(f.q))
+    r = sum_by_position(own[0].cell, records, len(rows.f.q))
     place = np.empty(len(records), dtype=np.int64)
     place[own[0].entry] = own[1].entry
     of_levels = sum_by_position(place, records, len(own[1].cell))
-    named, matched = _name_modes_beside(f.q, r, own[0].cell, own[0].pair, records)
-    always, _ = _name_modes_beside(
-        np.zeros(f.targets, dtype=np.int64), f.per_target(r), own[1].cell, own[1].pair, of_levels
-    )
+    named, matched = guesser.name_beside(rows, rows.f, r, own[0].cell, own[0].pair, records)
+    r_t = rows.f.per_target(r)
+    always, _ = guesser.name_beside(rows, rows.by_level, r_t, own[1].cell, own[1].pair, of_levels)
     entry = own[0].entry[at]
     return named[entry], matched[entry], always[own[1].entry[at]]
 
 
 def _name_modes_beside(
-    q: IntArray, r: IntArray, cell: IntArray, pair: IntArray, own: IntArray
-) -> tuple[Floats, Floats]:
-    """Return the chance that the level of each entry is guessed without the records of its pair.
-
-    `r`: the records of each cell, in order of `q`; `own`: those of the pair in the entry's `cell`. Entries of
-    one pair are adjacent. Of k modes each is guessed with chance 1/k.
-    """
-    first = np.flatnonzero(first_of_run(pair))
+    _: Rows, f: FrequencyTable, r: IntArray, cell: IntArray, pair: IntArray, own: IntArray
+) -> Named:
+    q, first = f.q, np.flatnonzero(first_of_run(pair))
     entries = run_lengths(first, len(pair))
     rest, before = r[cell] - own, r[cell]
     largest = np.maximum.reduceat(rest, first)
@@ -291,7 +289,7 @@ def _mark_levels(rows: Rows) -> Mask:
     return ~rows.no_guess
 
 
-MODES = Guesser(_mark_levels, _name_modes, of_levels=True)
+MODES = Guesser(_mark_levels, _name_modes, _name_modes_beside, of_levels=True)
 """Guesses of the most frequent level."""
 
 

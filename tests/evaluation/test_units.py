@@ -140,14 +140,17 @@ def copied_couples() -> tuple[pd.DataFrame, pd.DataFrame]:
 def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """From fewer records than the others have, guesses are averages; of large tables over a few draws."""
     gt, sd = copied_couples()
-    guessed = []
+    levels, amounts = [], []
     for most in (1 << 30, 0):
         monkeypatch.setattr(guesses, "_MOST_LEVELS_OF_ALL_DRAWS", most)
         monkeypatch.setattr(guesses, "_DRAWS", 100)
-        result = dp.disclosure(gt, sd.head(records), ["place"], "diet", unit="household")
-        guessed.append(figures_of(result, "diet")["guessed_others"])
-    assert guessed[0] != guessed[1]
-    assert guessed[1] == pytest.approx(guessed[0], abs=1)
+        targets, within = ["diet", "age"], {"age": 3}
+        result = dp.disclosure(gt, sd.head(records), ["place"], targets, within=within, unit="household")
+        levels.append(figures_of(result, "diet")["guessed_others"])
+        amounts.append(result.bands["guessed_within_others"].item())
+    for exact, of_draws in (levels, amounts):
+        assert exact != of_draws
+        assert of_draws == pytest.approx(exact, abs=1)
 
 
 def test_a_unit_that_cannot_be_one_is_refused() -> None:

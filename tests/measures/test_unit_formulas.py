@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,11 +20,20 @@ from disclosure_pipeline.measures.copies import (
     copies,
     unique_hits,
 )
+from disclosure_pipeline.measures.densest_bands import AMOUNTS
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import Rows, combine_keys, find_lone_combinations
+from disclosure_pipeline.measures.frequency import (
+    Rows,
+    beside_other_units,
+    combine_keys,
+    find_lone_combinations,
+    frequency_tables,
+)
 from disclosure_pipeline.measures.people import people_copied
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import household_risk
+from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.grouping import Within, band_of
 
 UNITS = st.lists(st.integers(0, 4), min_size=40, max_size=40)
 """At least one unit per record; surplus units are ignored."""
@@ -100,3 +110,25 @@ def test_records_are_units_of_one_record(gt: list[Record], sd: list[Record], uni
     assert of_units.count_copies(s) == Combinations.of_records(d).count_copies(s)
     alike, keys = np.unique(np.stack((d, s)), axis=1, return_counts=True)
     assert of_units.count_copies(s) == Combinations.of_records(alike[0], keys).count_copies(alike[1])
+
+
+@given(st.integers(0, 2**32), st.sampled_from(["0", "0.02", "0.3", "5"]))
+def test_the_densest_band_beside_a_unit_is_that_of_the_table_without_it(seed: int, within: str) -> None:
+    """Few cells are looked at where the densest bands hold records of the unit, none where one does not."""
+    rng = np.random.default_rng(seed)
+    records, values = int(rng.integers(2, 60)), int(rng.integers(1, 30))
+    keys, unit = rng.integers(0, 3, records), rng.integers(0, int(rng.integers(1, 9)), records)
+    levels, t = np.unique(rng.integers(0, values, records) * 10, return_inverse=True)
+    column = code_column("amount", [pd.Series(levels)], ["GT"])
+    band = band_of(column, Within.from_argument("amount", float(within)), ())
+    q = combine_keys([[keys]], [3]).q[0]
+    [f] = frequency_tables(combine_keys([[keys, keys[:1]]], [3]), [t, t[:1]], len(levels) + 1)
+    rows = Rows(f, f.find_cell(q, t), unit, band=band)
+    for by_key, table in ((True, f), (False, rows.by_level)):
+        own = rows.own_records(by_key=by_key)
+        named, matched = AMOUNTS.name_beside(rows, table, table.d, own.cell, own.pair, own.records)
+        for entries, without, at in beside_other_units(table, own, np.arange(len(own.cell))):
+            wanted = np.ones(len(without.q), dtype=bool)
+            expected = AMOUNTS.name(rows, without, without.d, wanted, None, True)
+            for actual, of_cells in zip((named, matched), expected, strict=True):
+                assert actual[entries] == pytest.approx(of_cells[at], abs=1e-8)
