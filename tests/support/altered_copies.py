@@ -233,13 +233,13 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "times without an offset, in the declared zone": (csv(change_each("visit", local)), None),
     "times without an offset, in another zone": (
         csv(change_each("visit", lambda visit: local(zoned("America/New_York")(visit)))),
-        "key_overlap[visit]",
+        "share their visit with",
     ),
     "times as instants": (
         parquet(change_each("visit", pd.Timestamp), visit=pa.timestamp("ns", "Asia/Tokyo")),
         None,
     ),
-    "times cut to days": (csv(change_each("visit", lambda visit: visit[:10])), "key_overlap[visit]"),
+    "times cut to days": (csv(change_each("visit", lambda visit: visit[:10])), "share their visit with"),
     # True and false
     "true and false in capitals": (csv(change_each("member", lambda member: str(member).upper())), None),
     "true and false as numbers": (csv(change_each("member", int)), NO_BOOLEAN),
