@@ -119,7 +119,7 @@ class Cells:
                 size = target.column.size
                 tables = tabulate_cells(self.q, self.t, self.counts, records, size, self.alike)
                 tables[0] = _find_excluded(tables[0], target, self.levels_of)
-            yield (self.target,), count_together(tables, target.exclusions, target.all_sizes)
+            yield (self.target,), count_together(tables, target.exclusions)
 
     def _alone(self, i: int) -> IntArray:
         return np.zeros(2, dtype=np.int64) if self.alone is None else self.alone[[0, 1 + i]]

@@ -67,11 +67,6 @@ class Target:
         return Sizes(total(self.column.counts[0]), total(self.column.counts[synthesis]))
 
     @property
-    def all_sizes(self) -> list[Sizes]:
-        """The sizes with each synthesis."""
-        return [self.sizes(synthesis) for synthesis in range(1, len(self.column.tables))]
-
-    @property
     def no_guess(self) -> Mask:
         """The mark of the level that nobody guesses (shape: codes)."""
         return mark_unguessable(self.column)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from disclosure_pipeline.measures.entry import Baseline, Figure, Place, place_beyond
-from disclosure_pipeline.measures.exact import IntArray
+from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, is_only_level
 from disclosure_pipeline.measures.totals import Totals
 from disclosure_pipeline.measures.words import (
@@ -54,6 +54,22 @@ def attribute(totals: Totals, DiSCO: int) -> Attribute:
     """
     cells = totals.DiSCO_cells
     return Attribute(max_denom=totals.largest, mean_denom=DiSCO / cells if cells else math.nan)
+
+
+def is_disclosed(r: Rows) -> Mask:
+    """Mark the rows whose q has SD records, all of them with the row's level."""
+    marked: Mask = is_only_level(r.s, r.s_q)
+    return marked
+
+
+def chance_of_disclosure(r: Rows) -> Floats:
+    """Return the chance that this is so of n SD records."""
+    return r.none_of_synthetic(r.s_q - r.s) - r.none_of_own_key_in_synthetic
+
+
+def chance_of_disclosure_by_others(r: Rows) -> Floats:
+    """Return the chance that this is so of n records of other people."""
+    return r.none_of_others(r.d_q - r.own_q - (r.d - r.own_t)) - r.none_of_own_key_in_others
 
 
 FIGURES = (
@@ -159,12 +175,10 @@ FIGURES = (
         ),
         own="Dorig",
         public="share",
-        adds=lambda r: is_only_level(r.s, r.s_q),
+        adds=is_disclosed,
         compared=Baseline(
-            at_n=lambda r: r.none_of_synthetic(r.s_q - r.s) - r.none_of_own_key_in_synthetic,
-            others=lambda r: (
-                r.none_of_others(r.d_q - r.own_q - (r.d - r.own_t)) - r.none_of_own_key_in_others
-            ),
+            at_n=chance_of_disclosure,
+            others=chance_of_disclosure_by_others,
             words=Words.neutral(
                 "DiSCO by other people's records",
                 "People whose target other people's confidential records, without their own, would disclose.",

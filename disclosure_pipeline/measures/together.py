@@ -13,21 +13,25 @@ held against that where it is more.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
 
+from disclosure_pipeline.measures.attribute import (
+    chance_of_disclosure,
+    chance_of_disclosure_by_others,
+    is_disclosed,
+)
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
-from disclosure_pipeline.measures.exact import Floats, IntArray, percent
-from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run
+from disclosure_pipeline.measures.exact import IntArray, percent, total
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, first_of_run
 from disclosure_pipeline.measures.identity import mark_replicated
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
-    Sizes,
     standard_error,
     sum_of_squares,
     to_integer_chances,
@@ -169,17 +173,6 @@ def any_of_fresh_samples(DiSCO_others: Sequence[float]) -> float:
     return 100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others))
 
 
-def chance_of_disclosure(
-    others: IntArray, all_of_q: IntArray, none_drawn: Callable[[IntArray], Floats]
-) -> IntArray:
-    """Return the chance that a draw discloses a person, in units of 1 / `CHANCE_SCALE`.
-
-    Without the person's own, `all_of_q` records have the person's q, and `others` of them another level.
-    `none_drawn` is `Sizes.p0` for other people's records and `Sizes.q0` for SD's.
-    """
-    return to_integer_chances(none_drawn(others) - none_drawn(all_of_q))
-
-
 def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
     """Return the chance that at least one of independent tables discloses each entry.
 
@@ -197,36 +190,30 @@ def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others
     return sum_of_squares(by_q)
 
 
-def count_together(
-    tables: Sequence[FrequencyTable], exclusions: CodedExclusions, sizes: Sequence[Sizes]
-) -> TogetherTargetCounts:
+def count_together(tables: Sequence[FrequencyTable], exclusions: CodedExclusions) -> TogetherTargetCounts:
     """Count from the cells of GT and each synthesis: the same, in the same order, in all tables.
 
-    `tables[0].excluded` counts for all. `sizes`: those of the whole tables.
+    `tables[0].excluded` counts for all.
     """
     f = tables[0]
     if not f.d.any():
         return TogetherTargetCounts()
     left = f.d * mark_remaining(f, f.d, exclusions) if exclusions else f.d
-    one_level = [of.at_cells(of.sum_by_q(of.s > 0) == 1) for of in tables]
-    disclosing = np.sum(one_level, axis=0)
-    correct = np.sum([one & (of.s > 0) for one, of in zip(one_level, tables, strict=True)], axis=0)
     occupied = np.flatnonzero(left)
-    d_q, others = f.d_q[occupied], (f.d_q - f.d)[occupied]
-    by_others = chance_of_any([chance_of_disclosure(others, d_q - 1, size.p0) for size in sizes])
-    at_n = chance_of_any(
-        [
-            chance_of_disclosure((of.s_q - of.s)[occupied], of.s_q[occupied], size.q0)
-            for of, size in zip(tables, sizes, strict=True)
-        ]
+    rows = [Rows(of, occupied) for of in tables]
+    disclosing = np.sum([of.has_one_level for of in rows], axis=0)
+    correct = np.sum([is_disclosed(of) for of in rows], axis=0)
+    at_n, by_others = (
+        chance_of_any([to_integer_chances(chance(of)) for of in rows])
+        for chance in (chance_of_disclosure, chance_of_disclosure_by_others)
     )
     added, people = np.zeros_like(left), (left * f.n)[occupied]
     added[occupied] = left[occupied] * (at_n - by_others)
     return TogetherTargetCounts(
-        f.total(left, correct > 0),
-        f.total(left, (correct > 1) & (correct == disclosing)),
-        int((people * at_n).sum()),
-        int((people * by_others).sum()),
+        total(people, correct > 0),
+        total(people, (correct > 1) & (correct == disclosing)),
+        total(people * at_n),
+        total(people * by_others),
         sum_of_squares(f.sum_by_q(added), f.alike),
     )
 
