@@ -484,12 +484,10 @@ def _name_amounts_beside(
 
 
 def _select_amounts(rows: Rows, f: FrequencyTable) -> tuple[IntArray, AmountCells]:
-    """Return the positions of the cells of amounts in a table, in order of amount, and these cells."""
+    """Return the positions of the cells of amounts in a table, and these cells, whose codes ascend."""
     assert rows.band is not None
     place = rows.band.place[f.t]
     amounts = np.flatnonzero(rows.band.is_amount(place))
-    if not rows.band.is_ordered:
-        amounts = amounts[np.lexsort((place[amounts], f.q[amounts]))]
     salt = f.d_q[amounts] * _SALT + f.s_q[amounts]
     return amounts, AmountCells(f.q[amounts], place[amounts], salt, rows.band)
 

@@ -177,7 +177,10 @@ ENDS: dict[Callable[[Home, pytest.MonkeyPatch], None], tuple[str | None, str, Se
     a_crash_after_the_verdict: (
         COPY,
         "crashed",
-        ["Unexpected ValueError at ", "People singled out in both tables (of UiO): not as the policy allows."],
+        [
+            "Unexpected ValueError at ",
+            "People singled out in both tables (of UiO): not as the policy allows.",
+        ],
     ),
     a_crash_of_the_ground_truth: (None, "crashed", ["Unexpected ValueError at "]),
     an_error_that_nobody_catches: (HONEST, "crashed", ["Step small__disclosure failed with SystemExit: "]),
