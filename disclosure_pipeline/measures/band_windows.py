@@ -95,34 +95,32 @@ def sum_before(values: IntArray) -> IntArray:
 
 def order_by_amount(r: Rows) -> Windows:
     """Return the cells of the rows' table in order of amount."""
-    assert r.band is not None
-    if Windows not in r.known:
-        r.known[Windows] = Windows.over(r.f, r.band)
-    windows: Windows = r.known[Windows]
-    return windows
+    band = r.band
+    assert band is not None
+    return r.remember(Windows, lambda: Windows.over(r.f, band))
 
 
 def count_near(r: Rows, records: IntArray) -> IntArray:
     """Return those of the records (shape: cells) that have each row's q and lie within its band."""
     w = order_by_amount(r)
-    if count_near not in r.known:
+
+    def find_ends() -> tuple[IntArray, IntArray]:
         at = w.position[r.cell]
-        r.known[count_near] = w.locate(at, w.band.low), w.locate(at, w.band.high)
-    first, end = r.known[count_near]
+        return w.locate(at, w.band.low), w.locate(at, w.band.high)
+
+    first, end = r.remember(count_near, find_ends)
     up_to = sum_before(records if w.band.is_ordered else records[w.order])
-    near: IntArray = up_to[end] - up_to[first]
-    return near
+    return up_to[end] - up_to[first]
 
 
 def count_own_near(r: Rows, counted: Mask | None = None) -> IntArray:
     """Return the records of each row's unit with its q and within its band; only those `counted`."""
-    number = np.ones(len(r), dtype=np.int64) if counted is None else counted.astype(np.int64)
     if not r.has_several:
-        return number
-    assert r.band is not None and r.unit is not None
-    _, pair = np.unique(r.q * (int(r.unit.max()) + 1) + r.unit, return_inverse=True)
-    place, start = r.band.place[r.t], pair.reshape(-1) * (r.band.size + 1)
+        return np.ones(len(r), dtype=np.int64) if counted is None else counted.astype(np.int64)
+    assert r.band is not None
+    own = r.own_records(counted)
+    place, start = r.band.place[r.f.t[own.cell]], own.pair * (r.band.size + 1)
     order = np.argsort(start + place)
-    ascending, up_to = (start + place)[order], sum_before(number[order])
+    ascending, up_to = (start + place)[order], sum_before(own.records[order])
     first, end = (np.searchsorted(ascending, start + ends[place]) for ends in (r.band.low, r.band.high))
-    return up_to[end] - up_to[first]
+    return (up_to[end] - up_to[first])[own.entry]

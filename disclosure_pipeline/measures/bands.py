@@ -62,13 +62,14 @@ from disclosure_pipeline.measures.words import BEYOND_OTHERS, BY_OTHERS, POINTS,
 
 def _is_claimed(r: Rows) -> Mask:
     """Mark the rows whose q has SD records that all fit into one band."""
-    if _is_claimed not in r.known:
+
+    def find() -> Mask:
         w = order_by_amount(r)
         w = w.select_keys(w.may_fit(w.f.s, 0))
         holds_all = (w.f.s_q == w.from_smallest(w.f.s)) & (w.f.s > 0)
-        r.known[_is_claimed] = _spread(r, w, w.f.sum_by_q(holds_all))[r.cell] > 0
-    is_claimed: Mask = r.known[_is_claimed]
-    return is_claimed
+        return _spread(r, w, w.f.sum_by_q(holds_all))[r.cell] > 0
+
+    return r.remember(_is_claimed, find)
 
 
 def _claims_at_n(r: Rows) -> Floats:

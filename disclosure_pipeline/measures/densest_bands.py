@@ -455,11 +455,7 @@ def _name_amounts(
     rows: Rows, f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw | None, without_self: bool
 ) -> Named:
     named, matched = np.zeros(len(f.q)), np.zeros(len(f.q))
-    if f.q is not rows.f.q:
-        amounts, cells = _select_amounts(rows, f)
-    else:  # whatever the records are
-        amounts, cells = rows.known.setdefault(AmountCells, None) or _select_amounts(rows, f)
-        rows.known[AmountCells] = amounts, cells
+    amounts, cells = _select_amounts(rows, f)
     if not len(amounts):
         return named, matched
     named[amounts] = cells.chances(r[amounts], draw, without_self=without_self) / CHANCE_SCALE
@@ -485,11 +481,19 @@ def _name_amounts_beside(
 
 def _select_amounts(rows: Rows, f: FrequencyTable) -> tuple[IntArray, AmountCells]:
     """Return the positions of the cells of amounts in a table, and these cells, whose codes ascend."""
-    assert rows.band is not None
-    place = rows.band.place[f.t]
-    amounts = np.flatnonzero(rows.band.is_amount(place))
-    salt = f.d_q[amounts] * _SALT + f.s_q[amounts]
-    return amounts, AmountCells(f.q[amounts], place[amounts], salt, rows.band)
+    band = rows.band
+    assert band is not None
+
+    def select() -> tuple[IntArray, AmountCells]:
+        place = band.place[f.t]
+        amounts = np.flatnonzero(band.is_amount(place))
+        salt = f.d_q[amounts] * _SALT + f.s_q[amounts]
+        return amounts, AmountCells(f.q[amounts], place[amounts], salt, band)
+
+    # Whatever records are guessed from, the cells are the same.
+    tables = (rows.f, rows.by_level)
+    of = next((number for number, table in enumerate(tables) if f.q is table.q), None)
+    return select() if of is None else rows.remember((AmountCells, of), select)
 
 
 def _mark_amounts(rows: Rows) -> Mask:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from disclosure_pipeline.measures.exact import Floats, IntArray, Mask, sum_by_po
 from disclosure_pipeline.measures.samples import Sizes
 
 _LARGEST_CODE = 2**63 - 1
+
+Found = TypeVar("Found")
 
 
 def is_only_level(records: Any, of_key: Any) -> Any:
@@ -441,9 +443,15 @@ class Rows:
         return self.of_levels or tabulate_levels(self.f.per_target(self.f.d), self.f.per_target(self.f.s))
 
     @cached_property
-    def known(self) -> dict[Any, Any]:
-        """What was computed of the rows and is asked for again, by what computed it."""
+    def _found(self) -> dict[Any, Any]:
         return {}
+
+    def remember(self, what: Any, find: Callable[[], Found]) -> Found:
+        """Return what was found of the rows before, or find it."""
+        if what not in self._found:
+            self._found[what] = find()
+        found: Found = self._found[what]
+        return found
 
     @cached_property
     def is_left(self) -> Mask:

@@ -74,10 +74,9 @@ def guess_from_synthetic(rows: Rows, guesser: Guesser) -> Guess:
         named, matched = guesser.name(rows, table, table.s * guessable[table.t], table.d > 0, None, False)
         return named[cell], matched[cell]
 
-    if guesser not in rows.known:
-        rows.known[guesser] = Guess(*name(rows.f, rows.cell), lambda: name(rows.by_level, rows.t)[0])
-    guess: Guess = rows.known[guesser]
-    return guess
+    return rows.remember(
+        guesser, lambda: Guess(*name(rows.f, rows.cell), lambda: name(rows.by_level, rows.t)[0])
+    )
 
 
 def guess_from_draws(rows: Rows, guesser: Guesser) -> Guess:
