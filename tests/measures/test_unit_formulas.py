@@ -121,9 +121,9 @@ def test_the_densest_band_beside_a_unit_is_that_of_the_table_without_it(seed: in
     levels, t = np.unique(rng.integers(0, values, records) * 10, return_inverse=True)
     column = code_column("amount", [pd.Series(levels)], ["GT"])
     band = band_of(column, Within.from_argument("amount", float(within)), ())
-    q = combine_keys([[keys]], [3]).q[0]
-    [f] = frequency_tables(combine_keys([[keys, keys[:1]]], [3]), [t, t[:1]], len(levels) + 1)
-    rows = Rows(f, f.find_cell(q, t), unit, band=band)
+    combined = combine_keys([[keys, keys[:1]]], [3])
+    [f] = frequency_tables(combined, [t, t[:1]], len(levels) + 1)
+    rows = Rows(f, f.find_cell(combined.q[0], t), unit, band=band)
     for by_key, table in ((True, f), (False, rows.by_level)):
         own = rows.own_records(by_key=by_key)
         named, matched = AMOUNTS.name_beside(rows, table, table.d, own.cell, own.pair, own.records)
