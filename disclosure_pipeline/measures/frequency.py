@@ -205,10 +205,6 @@ class FrequencyTable:
         """Repeat an array (shape: q with cells) for every cell of each q, or for some `cells`."""
         return by_q.take(self._q_of_cells if cells is None else self._q_of_cells[cells])
 
-    def per_key(self, counts: IntArray) -> IntArray:
-        """Return the sum of `counts` over t (shape: keys)."""
-        return sum_by_position(self.q, counts, self.keys)
-
     def per_target(self, counts: IntArray) -> IntArray:
         """Return the sum of `counts` over q (shape: targets)."""
         return sum_by_position(self.t, counts, self.targets)

@@ -86,11 +86,6 @@ class Sizes:
         """True if the guess from SD uses a draw of it: SD has more records than GT."""
         return self.N_s > self.N_d
 
-    @property
-    def something_is_drawn(self) -> bool:
-        """True if either guess uses a draw."""
-        return self.others_are_drawn or self.synthetic_is_drawn
-
     def p0(self, records: IntArray) -> Floats:
         """Return P0(m), the chance that n drawn other GT records contain none of m, for m in `records`."""
         return chance_of_none_drawn(records, self.others, self.n)
