@@ -61,10 +61,8 @@ def sum_quotients(numerators: IntArray, denominators: IntArray) -> int:
     denominator 0 must have numerator 0.
     """
     grouped = Grouped.sum_by_group(denominators, numerators)
-    return sum(
-        int(numerator) * SCALE // int(denominator)
-        for numerator, denominator in zip(grouped.sums, grouped.groups, strict=True)
-    )
+    pairs = zip(grouped.sums.tolist(), grouped.groups.tolist(), strict=True)
+    return sum(numerator * SCALE // denominator for numerator, denominator in pairs)
 
 
 def sum_exactly(values: npt.NDArray[np.float64]) -> float:

@@ -385,6 +385,8 @@ def look_up(values: Values, positions: IntArray) -> Values:
 
 def level_label(level: Any) -> str:
     """Return a level as text: 18 and 18.0 are both "18", text is itself."""
+    if isinstance(level, (str, np.integer)):  # most levels
+        return str(level)
     if isinstance(level, (bool, np.bool_)):
         return str(bool(level))
     if isinstance(level, (float, np.floating)):
