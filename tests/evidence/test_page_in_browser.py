@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import io
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from itertools import combinations, product
@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pypdf import PdfReader
 from support import gates
 from support.browser import NAMES_CUT, browser_tab, resize, show, visit
-from support.pdf import read_pages
 from support.sampling import some_of
 
 import disclosure_pipeline as dp
@@ -209,10 +209,10 @@ def test_the_demo_prints_on_six_pages_with_the_verdict_on_each(
         path.write_text(render_page(content, edition), encoding="utf-8")
     show(tab, path.as_uri())
     document = tab.pdf(prefer_css_page_size=True)
-    boxes = {tuple(map(float, box.split())) for box in re.findall(rb"/MediaBox\s*\[([^\]]+)\]", document)}
-    sizes = {(round(right - left), round(top - bottom)) for left, bottom, right, top in boxes}
+    sheets = PdfReader(io.BytesIO(document)).pages
+    sizes = {(round(sheet.mediabox.width), round(sheet.mediabox.height)) for sheet in sheets}
     assert sizes == {(595, 842)}  # A4 in points
-    pages = read_pages(document)
+    pages = ["".join(sheet.extract_text().split()) for sheet in sheets]  # gaps are not told from spaces
     assert 4 <= len(pages) <= MOST_PAGES
     for number, text in enumerate(pages, start=1):
         assert text.startswith(f"{VERDICTS[candidate]}{number}of{len(pages)}"), text[:40]

@@ -1,6 +1,5 @@
 """Servers of this machine, stopped with the tests: PostgreSQL, S3, and those that notices are sent to."""
 
-import base64
 import itertools
 import json
 import os
@@ -15,11 +14,9 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta, timezone
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import parse_qs
@@ -223,7 +220,6 @@ class Mailbox:
     """The logins at a mail server, and each message with its recipients."""
 
     port: int
-    password: str
     logins: list[str] = field(default_factory=list)
     messages: list[tuple[list[str], str]] = field(default_factory=list)
 
@@ -231,61 +227,41 @@ class Mailbox:
 @contextmanager
 def mail_server(certificate: Path, encryption: str, password: str) -> Iterator[Mailbox]:
     """A server that takes e-mail over TLS after a login: from the first byte, or after STARTTLS."""
+    from aiosmtpd.controller import Controller
+    from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+    class Handler:
+        async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:  # noqa: N802
+            assert isinstance(envelope.content, bytes)
+            mailbox.messages.append((envelope.rcpt_tos, envelope.content.decode("ascii")))
+            return "250 taken"
+
+    def log_in(
+        server: SMTP, session: Session, envelope: Envelope, way: str, given: LoginPassword
+    ) -> AuthResult:
+        mailbox.logins.append(given.login.decode())
+        return AuthResult(success=given.password.decode() == password, handled=False)
+
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate)
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self) -> None:
-            if encryption == "SSL":
-                self.begin_tls()
-            else:
-                self.stream: Any = self.request.makefile("rwb")
-            self.logged_in = False
-            self.to: list[str] = []
-            self.say("220 ready")
-            while line := self.stream.readline().decode().strip():
-                command, _, rest = line.partition(" ")
-                if command.upper() == "QUIT":
-                    return self.say("221 bye")
-                self.obey(command.upper(), rest)
-            return None
-
-        def begin_tls(self) -> None:
-            self.request = tls.wrap_socket(self.request, server_side=True)
-            self.stream = self.request.makefile("rwb")
-
-        def say(self, text: str) -> None:
-            self.stream.write(f"{text}\r\n".encode())
-            self.stream.flush()
-
-        def obey(self, command: str, rest: str) -> None:
-            secret = isinstance(self.request, ssl.SSLSocket)
-            if command == "EHLO":
-                self.say("250-localhost\r\n250 " + ("AUTH PLAIN" if secret else "STARTTLS"))
-            elif command == "STARTTLS" and not secret:
-                self.say("220 go ahead")
-                self.begin_tls()
-            elif command == "AUTH" and secret:
-                _, user, given = base64.b64decode(rest.removeprefix("PLAIN ")).decode().split("\0")
-                self.logged_in = given == mailbox.password
-                mailbox.logins.append(user)
-                self.say("235 welcome" if self.logged_in else "535 wrong password")
-            elif command in {"MAIL", "RCPT"} and self.logged_in:
-                if command == "RCPT":
-                    self.to.append(rest.partition("<")[2].rstrip(">"))
-                self.say("250 ok")
-            elif command == "DATA" and self.logged_in:
-                self.say("354 go ahead")
-                lines = iter(self.stream.readline, b".\r\n")
-                mailbox.messages.append((self.to, b"".join(lines).decode("ascii")))
-                self.say("250 taken")
-            else:
-                self.say("503 not now")
-
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler) as server:
-        mailbox = Mailbox(server.server_address[1], password)
-        with _served(server):
-            yield mailbox
+    from_the_start = encryption == "SSL"
+    mailbox = Mailbox(free_port())
+    server = Controller(
+        Handler(),
+        "127.0.0.1",
+        mailbox.port,
+        ssl_context=tls if from_the_start else None,
+        tls_context=None if from_the_start else tls,
+        require_starttls=not from_the_start,
+        authenticator=log_in,
+        auth_required=True,
+        auth_require_tls=not from_the_start,
+    )
+    server.start()
+    try:
+        yield mailbox
+    finally:
+        server.stop()
 
 
 @contextmanager
@@ -300,29 +276,10 @@ def _served(server: socketserver.BaseServer) -> Iterator[None]:
 
 
 def certificate(folder: Path) -> Path:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
+    """Return the file of a key and a certificate of this machine, which nobody trusts yet."""
+    import trustme
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    names = x509.SubjectAlternativeName([x509.DNSName("localhost"), x509.IPAddress(ip_address("127.0.0.1"))])
-    now = datetime.now(timezone.utc)
-    signed = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(days=1))
-        .not_valid_after(now + timedelta(days=1))
-        .add_extension(names, critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    path = folder / "certificate.pem"
-    path.write_bytes(private + signed.public_bytes(serialization.Encoding.PEM))
+    path, authority = folder / "certificate.pem", trustme.CA()
+    authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(path)
+    authority.cert_pem.write_to_path(path, append=True)
     return path
