@@ -384,9 +384,11 @@ def look_up(values: Values, positions: IntArray) -> Values:
 
 
 def level_label(level: Any) -> str:
-    """Return a level as text: 18 and 18.0 are both "18", text is itself."""
-    if isinstance(level, (str, np.integer)):  # most levels
-        return str(level)
+    """Return a level as text: 18 and 18.0 are both "18", text is itself.
+
+    >>> [level_label(level) for level in (18.0, "18", np.int64(18), True, np.timedelta64(90, "m"))]
+    ['18', '18', '18', 'True', '0 days 01:30:00']
+    """
     if isinstance(level, (bool, np.bool_)):
         return str(bool(level))
     if isinstance(level, (float, np.floating)):
