@@ -18,7 +18,17 @@ import pytest
 from hypothesis import HealthCheck, seed, settings
 from support import distributions
 from support.paths import ROOT
-from support.sampling import CI, DATABASES, EXAMPLES, EXAMPLES_IN_CI, PART, PART_IN_CI, SEED
+from support.sampling import (
+    CI,
+    DATABASES,
+    EXAMPLES,
+    EXAMPLES_IN_CI,
+    NOT_TODAY,
+    PART,
+    PART_IN_CI,
+    SEED,
+    is_for_today,
+)
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -130,21 +140,31 @@ def pytest_report_header() -> str:
     return f"one in {PART_IN_CI if CI else PART} cases of long lists is tried: SAMPLE_SEED={SEED}"
 
 
+def is_of_spark(item: pytest.Item) -> bool:
+    """Return whether a fixture of a test is Spark."""
+    parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return "spark" in (parameters.get(fixture) for fixture in OF_A_DATABASE)
+
+
 @pytest.hookimpl(trylast=True)  # Hypothesis marks its tests before
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of Spark and of a shared fixture first; in CI, draw random examples by the seed.
 
-    They go to the same worker: Java, which takes long to get going, is started by it alone.
+    They go to the same worker: Java, which takes long to get going, is started by it alone. What takes
+    seconds is skipped on other days.
     """
 
     def shared(item: pytest.Item) -> int:
-        parameters: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-        if "spark" in (parameters.get(fixture) for fixture in OF_A_DATABASE):
+        if is_of_spark(item):
             return -1
         names = getattr(item, "fixturenames", ())
         return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))
 
     items.sort(key=shared)
+    for item in items:
+        takes_seconds = is_of_spark(item) or item.get_closest_marker("on_some_days")
+        if takes_seconds and not is_for_today(item.nodeid):
+            item.add_marker(pytest.mark.skip(reason=NOT_TODAY))
     for item in items if CI else ():
         if isinstance(item, pytest.Function) and item.get_closest_marker("hypothesis"):
             seed(SEED)(item.obj)

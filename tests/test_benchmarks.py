@@ -57,6 +57,7 @@ def expected(paths: list[Path]) -> Callable[[str], Figures]:
     return cache(lambda case: ours.from_frames(paths, CASES[case].keys, TARGETS)())
 
 
+@on_some_days
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("peer", ["pandas_by_hand", "polars_by_hand", "duckdb_by_hand", "gate"])
 def test_peers_compute_what_ours_computes(

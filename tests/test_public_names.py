@@ -13,6 +13,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from pydantic import BaseModel
+from support.sampling import on_some_days
 
 import disclosure_pipeline as dp
 
@@ -163,6 +164,7 @@ def test_every_function_of_tables_is_called() -> None:
     assert set(CALLS) == set(FUNCTIONS) - {"save_plot", "power"}  # power has tests of its own
 
 
+@on_some_days
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", CALLS)
 def test_the_same_figures_whatever_holds_the_tables(

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from support.paths import DOCS, ROOT
-from support.sampling import on_some_days, some_of
+from support.sampling import on_some_days, only_in_ci, some_of
 from synthesizers import candidates, findings, generate, page, public_tables, results, study
 from synthesizers.judging import write_gate
 
@@ -69,7 +69,7 @@ def test_the_gate_is_the_one_that_init_writes(name: str, tmp_path: Path) -> None
     assert Gate.model_validate(known).policy_digest() == write_gate(of, whole).policy_digest()
 
 
-@on_some_days
+@only_in_ci("a part of the study", days=2)
 def test_a_part_is_made_again_from_an_empty_folder(
     table: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from support import altered_copies, gates
 from support.gate_steps import NOW, deliver, folders, steps, write
-from support.sampling import only_in_ci, some_of
+from support.sampling import on_some_days, only_in_ci, some_of
 from support.services import require_engine
 
 from disclosure_pipeline.candidates import evaluation
@@ -23,6 +23,8 @@ from disclosure_pipeline.counting.relational.transfer import fetch_rows
 from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.record_hashes import values_sha256
+
+pytestmark = on_some_days
 
 DATABASE = "duckdb://"
 

@@ -40,6 +40,8 @@ from disclosure_pipeline.tables.contract import CanonicalTable, read_canonical
 from disclosure_pipeline.tables.dictionary import Column, Contract, ContractError
 from disclosure_pipeline.tables.levels import level_label
 
+pytestmark = on_some_days
+
 HERE = ("memory", "partitioned")
 
 
@@ -112,7 +114,6 @@ ORDERED = gates.definition(
 )
 
 
-@on_some_days
 def test_columns_that_number_the_records(tmp_path: Path) -> None:
     """Neither key nor target, with the numbers of GT in some of the syntheses only: refused all the same."""
     write(tmp_path / "gt.csv", numbered(gates.ground_truth()))
@@ -311,7 +312,6 @@ def engine_descriptions(result: dg.ExecuteInProcessResult) -> set[str]:
     return {str(engine.value) for [engine] in engines.values() if isinstance(engine, dg.TextMetadataValue)}
 
 
-@on_some_days
 def test_runs_end_in_the_same_files_and_checks(
     definitions: Mapping[str, dg.Definitions], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

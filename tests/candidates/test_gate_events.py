@@ -28,7 +28,7 @@ from disclosure_pipeline.release.readiness import check_readiness
 from disclosure_pipeline.release.releasing import stage_snapshot
 from disclosure_pipeline.release.verifying import VerificationError
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 Pair = tuple[pd.DataFrame, pd.DataFrame]
 Change = Callable[[pd.DataFrame], pd.DataFrame]
@@ -261,7 +261,6 @@ def decision(gate: GateFolders, candidate: str) -> tuple[str, set[str]]:
     return dossier["decision"], {row["name"] for row in dossier["clauses"] if row["outcome"] != "kept"}
 
 
-@on_some_days
 def test_copied_histories_of_fresh_people_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,7 +283,6 @@ def test_copied_histories_of_fresh_people_are_refused(
     assert decision(alone, "alone") == ("approved", set())
 
 
-@on_some_days
 def test_a_run_publishes_both_tables_and_tells_nobody(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,8 @@ from disclosure_pipeline.evidence.validation import validate
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import judge
 
+pytestmark = on_some_days
+
 NAME, YEAR = "survey of living conditions", "last_year"
 BOUNDS = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "DIS": 0.1}
 WEIGHTS: dict[str, Any] = {"weight": "weight", "people": "weighted", "policy": BOUNDS}
@@ -274,7 +276,6 @@ def test_power_is_measured_without_weights(monkeypatch: pytest.MonkeyPatch) -> N
     assert measured.noticed == dict.fromkeys(KINDS, (100.0,))
 
 
-@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 def test_a_run_publishes_fresh_people_and_tells_no_owner_and_no_weight(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -326,7 +327,6 @@ def find_outcomes(gate: GateFolders, candidate: str) -> dict[str, str]:
     return {row["about"][0].removesuffix(table): row["outcome"] for row in of_year}
 
 
-@on_some_days
 @pytest.mark.parametrize("engine", some_of(ENGINES))
 def test_people_of_last_year_count_by_units(engine: str, tmp_path: Path) -> None:
     """Every record stands twice there, so that by records nobody is alone and no copy is found."""

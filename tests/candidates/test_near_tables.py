@@ -37,7 +37,7 @@ from disclosure_pipeline.tables.record_hashes import (
     to_record,
 )
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 ENGINES = ("memory", "partitioned")
 DICTIONARY = {
@@ -139,7 +139,6 @@ def test_a_column_that_no_measure_of_the_keys_reads(tmp_path: Path) -> None:
     assert "of 'first'" in refusal(gate, "second")
 
 
-@on_some_days
 def test_the_same_content_is_no_new_question(tmp_path: Path) -> None:
     """Again, under another name, in another order and format, and twice in one candidate."""
     gate = folders(tmp_path)

@@ -96,6 +96,7 @@ def ground_truth_copied(home: Home) -> dict[str, list[str]]:
     return gates.files_with(home.path, CANARIES, ["ground_truth.csv", "incoming"])
 
 
+@on_some_days
 @pytest.mark.parametrize("step", STEPS)
 def test_no_id_leads_anywhere(home: Home, step: str) -> None:
     """Each id in every step that takes one, with a folder and a table where it would lead."""

@@ -9,11 +9,14 @@ import pytest
 from support import gates
 from support.engines import ENGINES_AND_WAYS, Databases, given_to
 from support.gates import run_command
+from support.sampling import on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.measures.chance import holds_real_values, is_like_identifier
 from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.samples import Sizes
+
+pytestmark = on_some_days
 
 RECORDS = 600
 

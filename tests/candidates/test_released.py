@@ -28,7 +28,7 @@ from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.evaluation.long_table import WITH_RELEASES, view_frame
 from disclosure_pipeline.policy.gate import Gate
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 LOOSE = {"repU": 100, "DiSCO": 100}
 
@@ -93,7 +93,6 @@ def test_what_is_published_counts(tmp_path: Path, engine: str) -> None:
     assert frame["shared_with_releases_beyond"].tolist()[2] == pytest.approx(beyond)
 
 
-@on_some_days
 def test_what_comes_first_and_later(tmp_path: Path) -> None:
     """The first of a gate has nothing earlier; of what is published itself, what was out before it counts."""
     gate = folders(tmp_path)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gate_steps, gates
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.candidates.evaluation import file_dossier, load_group_levels
 from disclosure_pipeline.policy.gate import Gate
@@ -68,6 +68,7 @@ def test_edges_as_they_are_shown(edges: list[float], shown: list[str]) -> None:
     assert round_edges(edges) == shown
 
 
+@on_some_days
 @pytest.mark.parametrize(
     ("engine", "rule"),
     some_of(product(["memory", "partitioned"], ["pooled", "ground_truth", "equal_width"]), 3, part_in_ci=1),

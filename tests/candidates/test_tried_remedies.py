@@ -21,6 +21,8 @@ from disclosure_pipeline.evidence.page.clauses_section import TriedRemedy
 from disclosure_pipeline.families.remedies import Remedy, apply_remedy
 from disclosure_pipeline.tables.alignment import check_tables
 
+pytestmark = on_some_days
+
 SILC, GT = "survey of living conditions", gates.ground_truth()
 
 
@@ -176,7 +178,6 @@ def test_numbers_that_many_share_or_that_are_new_are_left_alone() -> None:
         assert tried_remedies._list_remedies_of_numbers(gate, tables) == {}
 
 
-@on_some_days
 @pytest.mark.parametrize("weights", [{}, {"weight": "weight", "people": "weighted"}])
 def test_units_weights_and_several_files_are_tried_too(tmp_path: Path, weights: dict[str, Any]) -> None:
     write(tmp_path / "gt.parquet", silc(1).assign(weight=20.5) if weights else silc(1))

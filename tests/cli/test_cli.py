@@ -102,6 +102,7 @@ def in_parts() -> Iterator[None]:
         yield
 
 
+@on_some_days
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize(
     ("suffix", "targets"),

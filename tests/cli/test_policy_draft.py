@@ -16,6 +16,7 @@ import yaml
 from click.testing import Result
 from support import gate_steps, gates
 from support.gates import GATE, Home
+from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.measuring import DRAWS, GroundTruthBaselines, measure_baselines
 from disclosure_pipeline.candidates.store import GateFolders
@@ -29,6 +30,8 @@ from disclosure_pipeline.policy.bounds_draft import (
     write_policy,
 )
 from disclosure_pipeline.policy.gate import Gate
+
+pytestmark = on_some_days
 
 Drafted = tuple[GateFolders, GroundTruthBaselines]
 

@@ -32,7 +32,7 @@ from support.engines import (
 )
 from support.figures import assert_same, assert_same_frame
 from support.same_counts import assert_same_counts
-from support.sampling import DATABASES, examples, only_in_ci, some_of
+from support.sampling import DATABASES, examples, on_some_days, only_in_ci, some_of
 from support.services import PASSWORD, postgres, require_engine
 from support.strategies import Case, cases, measured
 from support.surveys import survey
@@ -80,6 +80,7 @@ def assert_same_outcome(actual: dp.Disclosure | str, expected: dp.Disclosure | s
         assert sorted(actual.ledger, key=str) == sorted(expected.ledger, key=str)
 
 
+@on_some_days
 @pytest.mark.parametrize("engine", ENGINES)
 def test_random_tables(engine: str, databases: Databases) -> None:
     """In files values are what their text means: those are compared with the same files in memory."""

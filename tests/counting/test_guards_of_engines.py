@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support.engines import ENGINES_AND_WAYS, Databases, in_the_order_of, opened_by
-from support.sampling import DATABASES, examples
+from support.sampling import DATABASES, examples, on_some_days
 
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
@@ -18,6 +18,8 @@ from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.levels import CodedColumn
+
+pytestmark = on_some_days
 
 ENGINES = list(ENGINES_AND_WAYS)
 OTHERS = ["files", *DATABASES]

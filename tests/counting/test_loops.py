@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from support.figures import assert_same
 from support.processes import run_program
 from support.same_counts import assert_same_counts
-from support.sampling import only_in_ci
+from support.sampling import on_some_days, only_in_ci
 from support.surveys import TARGETS, survey
 
 import disclosure_pipeline as dp
@@ -36,7 +36,7 @@ from disclosure_pipeline.tables.levels import count_codes
 pytest.importorskip("numba")
 from disclosure_pipeline.counting.memory import loops, scanning
 
-pytestmark = pytest.mark.usefixtures("no_guards")
+pytestmark = [pytest.mark.usefixtures("no_guards"), on_some_days]
 
 KEY_BIT = np.uint64(5)  # above a table's bit and four bits of a level
 

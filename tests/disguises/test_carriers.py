@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from support import gate_steps, gates
 from support.gates import GATE, HONEST, Home, checks
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.candidates import arrival
 from disclosure_pipeline.candidates.store import STATEMENT
@@ -85,6 +85,7 @@ CARRIERS: dict[str, Callable[[Path], list[str]]] = {
 }
 
 
+@on_some_days
 @pytest.mark.parametrize("carrier", some_of(CARRIERS, 5))
 def test_what_a_format_carries_is_not_published(home: Home, carrier: str) -> None:
     """The candidate is honest in its values, and is published with these alone, as Parquet and CSV."""

@@ -46,6 +46,8 @@ from disguises.tables import (
     measure_guards,
 )
 
+pytestmark = on_some_days
+
 # What is tried beside a verdict for seconds, and decides nothing.
 NOT_TRIED = {"power_seconds": 0, "remedies": False}
 
@@ -179,7 +181,6 @@ def test_a_disguise_is_caught_from_the_measured_strength_on(disguise: str, recor
     assert is_from(measured()[disguise, records], is_there), f"it is caught from {find_strength(is_there)} on"
 
 
-@on_some_days
 @pytest.mark.parametrize("name", some_of(families.FAMILIES, 3, part_in_ci=2))
 def test_a_family_of_leaks_is_refused_from_the_measured_strength_on(name: str) -> None:
     """There, and not a step below; if not, `python -m disguises.families` measures anew."""

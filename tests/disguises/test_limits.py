@@ -2,9 +2,11 @@
 
 import pandas as pd
 import pytest
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disguises.limits import COLUMNS, RESULT, list_cases, simulate
+
+pytestmark = on_some_days
 
 # More records take too long every day.
 CASES = [case for case in list_cases() if case[1] <= 2_000]

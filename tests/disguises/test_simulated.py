@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn import datasets
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disguises.simulated import (
     COLUMNS,
@@ -19,6 +19,8 @@ from disguises.simulated import (
     list_cases,
     name_reasons,
 )
+
+pytestmark = on_some_days
 
 # So many records take seconds each.
 CASES = [case for case in list_cases() if case[1] <= 2_000]

@@ -8,6 +8,9 @@ from pathlib import Path
 
 from support.paths import PACKAGE, ROOT
 from support.processes import run_program
+from support.sampling import on_some_days
+
+pytestmark = on_some_days
 
 CHECK = Path(__file__).parent / "added_figure.py"
 

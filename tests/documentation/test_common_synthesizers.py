@@ -10,7 +10,7 @@ import pytest
 from support.gates import run_command
 from support.paths import DOCS
 from support.processes import run_program
-from support.sampling import only_in_ci
+from support.sampling import on_some_days, only_in_ci
 from support.services import absent
 from synthesizers import study
 
@@ -18,6 +18,8 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.orchestration.gate_file import HOME
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
+
+pytestmark = on_some_days
 
 HOW_TO = DOCS / "how_to"
 TITLE = "# How to judge tables of SDV, MOSTLY AI and scikit-learn"

@@ -72,6 +72,7 @@ def numbers(low: int, high: int) -> st.SearchStrategy[list[int] | None]:
     return st.none() | st.lists(st.integers(low, high), min_size=6, max_size=6)
 
 
+@on_some_days
 @examples(60)
 @example([("a", None), ("a", None)], [("a", -100), ("a", 100)], 100, (0.0, 98.0), "float", None, None)
 @given(

@@ -17,7 +17,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from support import gates
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.candidates.measuring import measure_without_guards
@@ -38,6 +38,8 @@ from disclosure_pipeline.policy.verdict import decide, judge
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
+
+pytestmark = on_some_days
 
 SHIPPED = Path(dp.__file__).parent / "defs" / "survey" / "defs.yaml"
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reference import copies as reference
 from support.same_counts import assert_same_counts
-from support.sampling import examples, some_of
+from support.sampling import examples, on_some_days, some_of
 from support.small_tables import sd2011
 
 import disclosure_pipeline as dp
@@ -234,6 +234,7 @@ def near_table(name: str, times: int, share: float, seed: int) -> tuple[pd.DataF
 CASES = [(name, times) for name in ("survey", "census", "measurements") for times in (3, 10, 60)]
 
 
+@on_some_days
 @pytest.mark.parametrize(("name", "times"), some_of(CASES, 3))
 def test_near_copies_are_found_among_many_records(name: str, times: int) -> None:
     for share in (0.0, 0.95):

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gates import run_command
+from support.sampling import on_some_days
 from support.surveys import panel, survey
 
 import disclosure_pipeline as dp
@@ -26,6 +27,8 @@ from disclosure_pipeline.evaluation.long_table import FigureRow, tabulate_figure
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page.rendering import render_result
 from disclosure_pipeline.policy.gate import Gate
+
+pytestmark = on_some_days
 
 RECORDS = 900
 KEYS = ["sex", "age", "region"]

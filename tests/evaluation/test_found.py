@@ -12,6 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from reference import found as reference
+from support.sampling import on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import box_sets
@@ -43,6 +44,8 @@ from disclosure_pipeline.measures.found import (
 )
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.tables.grouping import grouping_of
+
+pytestmark = on_some_days
 
 find: Any = dp.found  # pandas' types of a row are too wide
 

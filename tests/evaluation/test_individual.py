@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from reference import cap as reference
 from reference.cap import Record
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 from support.small_tables import KEYS, frame, tables
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
+
+pytestmark = on_some_days
 
 
 @given(tables(), tables())

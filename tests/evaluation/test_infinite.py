@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support.figures import without_guards
+from support.sampling import on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import nearest_records
@@ -111,6 +112,7 @@ def no_warning_of_numpy() -> Any:
 WITHOUT_COPIES = ("disclosure beside a holdout", "compare_remedies")
 
 
+@on_some_days
 @pytest.mark.parametrize("name", MEASURED)
 def test_infinite_numbers_are_measured_without_a_warning(name: str) -> None:
     with without_guards() if name in WITHOUT_COPIES else nullcontext():

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 from support.surveys import survey
 
 import disclosure_pipeline as dp
@@ -59,6 +59,7 @@ def assert_those_of_disclosure(
             same(figures[targets], expected, check_names=False)
 
 
+@on_some_days
 @examples(15)
 @given(
     tables(),

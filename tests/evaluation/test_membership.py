@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from reference import membership as reference
 from reference.cap import Record
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 from support.small_tables import KEYS, frame, tables
 
 import disclosure_pipeline as dp
@@ -24,6 +24,7 @@ from disclosure_pipeline.policy.verdict import find_bounded
 pytestmark = [
     pytest.mark.filterwarnings("ignore::disclosure_pipeline.errors.HoldoutWarning"),
     pytest.mark.usefixtures("no_guards"),
+    on_some_days,
 ]
 LEVELS = {"a": 60, "b": 80, "c": 12, "d": 40, "e": 90}
 

@@ -21,7 +21,7 @@ from support.altered_copies import (
     csv,
     people,
 )
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.evaluation import Evaluation
@@ -30,6 +30,8 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evidence.dossier import describe_broken_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.tables.sources import FileSource
+
+pytestmark = on_some_days
 
 
 def deliver(folders: GateFolders, candidate: str, write: Write) -> arrival.Arrival:

@@ -29,6 +29,8 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     TURQUOISE,
 )
 
+pytestmark = on_some_days
+
 MOST_PLACES = 23 * 23
 SMOKING = from_counts([[20, 5], [30, 45]])
 SMOKING_SD = from_counts([[8, 7], [25, 60]])
@@ -144,7 +146,6 @@ def charts() -> dict[str, Any]:
     }
 
 
-@on_some_days
 def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     charts: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -161,7 +162,6 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     assert '"editor": false' in page  # which would send the data to another host
 
 
-@on_some_days
 def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
     """A fork does not inherit the thread that asks the drawing process: the child must not wait for it."""
     chart = individual_cap(frame(SMOKING), frame(SMOKING_SD), KEYS, "t")
@@ -179,7 +179,6 @@ def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
         assert here == there if ending == "png" else abs(len(here) - len(there)) < 100, ending
 
 
-@on_some_days
 def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp_path: Path) -> None:
     pytest.importorskip("vl_convert")
     with browser_tab() as tab:

@@ -19,7 +19,7 @@ from hypothesis.strategies import DrawFn
 from reference import prediction as reference
 from reference.prediction import Record, Value
 from support.refusals import refusal
-from support.sampling import CI, examples, only_in_ci
+from support.sampling import CI, examples, on_some_days, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.families.learning.outcomes import draw_training_records, make_folds
@@ -510,6 +510,7 @@ def test_outcomes_are_in_the_order_of_the_ground_truth_and_hold_no_value_of_it()
         assert all(pd.api.types.is_numeric_dtype(dtype) for dtype in records.dtypes)
 
 
+@on_some_days
 @pytest.mark.parametrize("learner", [None, "boosted_trees", "forest"])
 def test_the_same_seed_gives_the_same_figures(learner: Any) -> None:
     from sklearn.ensemble import RandomForestClassifier

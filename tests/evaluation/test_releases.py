@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from reference import releases as records
+from support.sampling import on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.opening import open_tables
@@ -16,7 +17,7 @@ from disclosure_pipeline.measures.catalogue import DEFAULTS
 from disclosure_pipeline.measures.found import USUAL_BOUNDS, WHOLE
 from disclosure_pipeline.tables.grouping import grouping_of
 
-pytestmark = pytest.mark.usefixtures("no_guards")
+pytestmark = [pytest.mark.usefixtures("no_guards"), on_some_days]
 
 PEOPLE, SHARED = "people_in_releases", "shared_with_releases"
 KEYS, TARGETS = ["a", "b"], ["t"]

@@ -7,12 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.families.compared_remedies import BEFORE, RemediedTables, RemedyComparison
 
-pytestmark = pytest.mark.usefixtures("no_guards")
+pytestmark = [pytest.mark.usefixtures("no_guards"), on_some_days]
 
 LEVELS = ("x", "y", "z", "w", None)
 NUMBERS = (-8, 0, 1, 2, 5, 7, 12, None)

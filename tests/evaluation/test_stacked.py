@@ -3,13 +3,13 @@
 import pandas as pd
 import pytest
 from hypothesis import given, reject
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 from support.strategies import Case, cases, measured
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables.levels import widen_column
 
-pytestmark = pytest.mark.usefixtures("no_guards")
+pytestmark = [pytest.mark.usefixtures("no_guards"), on_some_days]
 
 FIGURES = ("identity", "attribute", "cap", "one_way", "two_way", "excluded", "key_overlap", "target_overlap")
 

@@ -15,7 +15,7 @@ from reference import copies as copies_reference
 from reference import units as reference
 from reference.cap import Record
 from support.figures import without_guards
-from support.sampling import examples
+from support.sampling import examples, on_some_days
 from support.small_tables import KEYS, frame, sd2011, tables
 from support.surveys import TABLES, couples
 
@@ -34,6 +34,8 @@ from disclosure_pipeline.measures.chance import difference_by_chance
 from disclosure_pipeline.measures.nearest import nearness
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
+
+pytestmark = on_some_days
 
 UNITS = st.lists(st.integers(0, 4), min_size=12, max_size=12)
 

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from support import gates
 from support.paths import PACKAGE
+from support.sampling import on_some_days
 
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.evaluation.long_table import (
@@ -107,6 +108,7 @@ def find_by_hand(clause: Mapping[str, Any], result: Disclosure) -> list[tuple[An
     return found
 
 
+@on_some_days
 @EACH_SIZE
 def test_a_judgement_names_the_part_that_it_judged(records: tuple[int, ...]) -> None:
     content = dossier(*records)

@@ -13,7 +13,7 @@ import pytest
 from pypdf import PdfReader
 from support import gates
 from support.browser import NAMES_CUT, browser_tab, resize, show, visit
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.run import HONEST, LEAKY
@@ -23,6 +23,8 @@ from disclosure_pipeline.policy.verdict import judge
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
+
+pytestmark = on_some_days
 
 EDITIONS: tuple[Edition, ...] = ("internal", "publication")
 MILLIMETRE = 96 / 25.4  # pixels

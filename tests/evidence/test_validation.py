@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support import gates
 from support.paths import ROOT
 from support.processes import Finished, run_program
-from support.sampling import examples, only_in_ci
+from support.sampling import examples, on_some_days, only_in_ci
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.errors import UndeterminedError
@@ -38,6 +38,8 @@ from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement, judge, judge_rows
 from disclosure_pipeline.runtime.worker_process import WorkerProcess
+
+pytestmark = on_some_days
 
 # Every family of measures that the suite bounds, and flags that are raised.
 POLICY = {

@@ -18,7 +18,7 @@ import yaml
 from support import gates
 from support.figures import FRAMES
 from support.paths import PACKAGE
-from support.sampling import DATABASES, some_of
+from support.sampling import DATABASES, on_some_days, some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
@@ -94,6 +94,7 @@ def test_the_figures_are_the_same_here(engine: str, expected: dict[str, Any]) ->
     assert_figures(list_figures(results), expected)
 
 
+@on_some_days
 @pytest.mark.parametrize("database", some_of(DATABASES, 2, part_in_ci=1), indirect=True)
 def test_the_figures_are_the_same_in_a_database(
     database: Any, expected: dict[str, Any], tmp_path: Path

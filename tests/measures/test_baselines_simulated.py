@@ -123,6 +123,7 @@ def test_a_holdout_differs_from_gt_in_nothing_on_average(make: Callable[[int, in
     assert (differences.mean().abs() <= 3 * differences.std() / SAMPLES**0.5).all()
 
 
+@on_some_days
 @pytest.mark.parametrize("make", [population, mixture])
 @pytest.mark.parametrize("figure", ["iS", "DiSCO", "DCAP", "unique_hits", "copies", "unique_copies"])
 def test_fresh_samples_have_nothing_beyond_on_average(
@@ -151,6 +152,7 @@ def assert_error_is_the_deviation(beyond: pd.Series, error: pd.Series, one_recor
         assert error.tolist() == pytest.approx([one_record] * len(error))
 
 
+@on_some_days
 @pytest.mark.parametrize(
     ("make", "times"),
     some_of(product([population, mixture, uniform, skewed, dependent], [1 / 3, 1, 3]), 5, part_in_ci=3),

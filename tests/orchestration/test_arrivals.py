@@ -26,7 +26,7 @@ from disclosure_pipeline.candidates.store import find_complete_candidates, is_sa
 from disclosure_pipeline.errors import InputError, StoreError
 from disclosure_pipeline.orchestration.arrivals import NEWEST, CandidatePartitions
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 UNSAFE = (
     *("../../evil", "..", ".hidden", "a/b", "a b", "a..b", "/evil"),
@@ -158,7 +158,6 @@ def test_only_what_is_not_as_it_was_judged_is_run(finished_home: Home, change: s
     assert set(Daemon(finished_home).candidates()) == expected
 
 
-@on_some_days
 def test_a_candidate_that_claims_something_is_judged_once(finished_home: Home) -> None:
     folder = finished_home.deliver("claims", {"synthetic.csv": gates.honest(3)})
     (folder / CLAIMS).write_text("claims: {epsilon: 1}")
@@ -238,7 +237,6 @@ def changed(on_disk: Home) -> Home:
     return on_disk
 
 
-@on_some_days
 def test_the_schedule_evaluates_again_what_was_measured_with_another_ground_truth(changed: Home) -> None:
     changed.deliver("third", {"synthetic.csv": gates.honest(3)})  # left to the sensor
     assert set(scheduled(changed)) == {HONEST, COPY}
@@ -503,7 +501,6 @@ def run(path: Path, defs: dg.Definitions, candidates: list[str]) -> dict[str, Ra
         return {candidate: ran(home.run_gate(candidate)) for candidate in candidates}
 
 
-@on_some_days
 def test_two_hundred_candidates(small_gate: dg.Definitions) -> None:
     with homes.new_home() as path, opened(path, small_gate) as home:
         home.prepare()

@@ -19,7 +19,7 @@ from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.release.readiness import find_missing
 from disclosure_pipeline.release.standing import list_standings
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 NAME = "last_year"
 CLAUSES = {
@@ -105,7 +105,6 @@ def standing() -> str:
     return str(known)
 
 
-@on_some_days
 def test_a_changed_table_is_noticed(home: Home) -> None:
     """By the release, the sensor, `status` and the schedule; what is published would be refused today."""
 

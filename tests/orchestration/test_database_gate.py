@@ -18,6 +18,8 @@ from support.services import PASSWORD
 
 from disclosure_pipeline.measures.found import WAYS
 
+pytestmark = on_some_days
+
 NAME = "last_year"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 
@@ -150,7 +152,6 @@ DISGUISES = {
 }
 
 
-@on_some_days
 @pytest.mark.parametrize(
     ("recorded", "disguise"),
     # Every engine finds the same guards (test_guards_of_engines.py): of Spark one refusal is enough.

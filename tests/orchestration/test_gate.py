@@ -25,7 +25,7 @@ from support.gates import (
     rows,
 )
 from support.paths import ROOT, SD2011
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 from disclosure_pipeline.candidates import arrival, evaluation
 from disclosure_pipeline.candidates.store import STATEMENT
@@ -244,6 +244,7 @@ def test_a_refused_run_measures_everything_and_releases_nothing(home: Home) -> N
     assert home.nothing_published()
 
 
+@on_some_days
 def test_several_syntheses_are_released_together(home: Home) -> None:
     tables = {f"{i}.csv": gates.honest(seed=i) for i in (1, 2, 3)}
     home.deliver("three", tables)
@@ -360,6 +361,7 @@ def test_an_unexpected_error_tells_no_value(
     assert home.nothing_published()
 
 
+@on_some_days
 @pytest.mark.skipif(not SD2011.is_dir(), reason=f"the example data are not there: {SD2011}")
 def test_the_gate_gives_the_figures_of_the_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printed = {"income": 6.14, "depress": 9.54, "ls": 13.78, "marital": 35.18, "workab": 52.10}

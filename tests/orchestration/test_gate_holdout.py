@@ -22,7 +22,7 @@ from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.sentences import MISSING
 from disclosure_pipeline.policy.verdict import Judgement
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 NAME = "others"
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
@@ -40,7 +40,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
         yield home
 
 
-@on_some_days
 @pytest.mark.parametrize("files", [1, 2])
 def test_its_figures_are_those_of_disclosure(home: Home, files: int) -> None:
     tables = [gates.honest()[part::files] for part in range(files)]
@@ -133,7 +132,6 @@ def test_what_the_arrival_measured_is_not_measured_again(home: Home, monkeypatch
     assert measured == 2
 
 
-@on_some_days
 def test_a_changed_holdout_is_measured_anew(home: Home) -> None:
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
     assert home.run_gate(HONEST).success

@@ -45,6 +45,8 @@ from disclosure_pipeline.runtime import worker_process
 from disclosure_pipeline.tables import coding
 from disclosure_pipeline.tables.dictionary import ContractError, Violation
 
+pytestmark = on_some_days
+
 CANARIES = (
     "Xylophonist-4711",  # a level of a target that one person has
     "Outer-Quuxington",  # a level of a key that one person has
@@ -372,7 +374,6 @@ def crashes(chosen: Sequence[FunctionType], ready: Any, capfd: pytest.CaptureFix
 PARTS = 2
 
 
-@on_some_days
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_crash_tells_a_value(
     part: int, called: list[FunctionType], ready: Any, capfd: pytest.CaptureFixture[str]
@@ -417,7 +418,6 @@ def open_files() -> Iterator[tuple[str, bytes]]:
             continue
 
 
-@on_some_days
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are found in /proc")
 def test_what_is_spilled_holds_no_value_while_it_is_there(
     in_batches: dg.Definitions, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]

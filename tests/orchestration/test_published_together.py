@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from support import gates
 from support.gates import Home
-from support.sampling import on_some_days
+from support.sampling import only_in_ci
 
 from disclosure_pipeline.candidates.released import RELEASED
 from disclosure_pipeline.evaluation.long_table import WITH_RELEASES, view_frame
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), only_in_ci("several releases", days=2)]
 
 PEOPLE, SHARED = "found[whole] beyond", "shared_with_releases beyond"
 RECORDS, COPIED = 1500, 36
@@ -65,7 +65,6 @@ def run(home: Home, candidate: str, of: pd.DataFrame) -> dict[str, str]:
     return broken
 
 
-@on_some_days
 def test_copies_add_up_over_releases(home: Home) -> None:
     """Each table copies fewer people than the guards allow: two the same ones, or two many together.
 

@@ -17,7 +17,7 @@ from support.sampling import on_some_days
 
 from disclosure_pipeline.orchestration.arrivals import CandidatePartitions
 
-pytestmark = pytest.mark.usefixtures("remembered_results")
+pytestmark = [pytest.mark.usefixtures("remembered_results"), on_some_days]
 
 MADE = dg.AssetKey(["models", "synthesis"])
 
@@ -167,7 +167,6 @@ def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brought
         yield made
 
 
-@on_some_days
 def test_a_candidate_goes_from_its_synthesizer_to_the_release(brought: Brought) -> None:
     """The recorded ground truth asks for the synthesizer, that for the gate, which publishes."""
     home = brought.home

@@ -24,7 +24,7 @@ _STALE = """query ($path: [String!]!) { assetNodeOrError(assetKey: {path: $path}
   staleStatus staleCauses { category reason } } } }"""
 
 
-pytestmark = only_in_ci("runs the demo, starts the user interface and a browser")
+pytestmark = only_in_ci("runs the demo, starts the user interface and a browser", days=2)
 
 
 @pytest.fixture(scope="module")

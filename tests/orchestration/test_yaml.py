@@ -88,7 +88,7 @@ def test_check_defs_tells_what_is_not_there(project: Path, furnished: Path) -> N
         assert message in line
 
 
-@only_in_ci("starts Dagster's command")
+@only_in_ci("launches a run", days=2)
 def test_a_run_is_launched_for_a_candidate_that_no_sensor_has_seen(furnished: Path) -> None:
     launch = ("launch", "--job", "survey_gate", "--partition")
     launched = dg(*launch, HONEST, folder=ROOT, home=furnished)

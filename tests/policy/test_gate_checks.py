@@ -7,7 +7,7 @@ import pytest
 from pydantic import ValidationError
 from support import gates
 from support.hospital import EVENTS, hospital_gate
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 from support.surveys import TABLES, gate_of, leaked
 
 from disclosure_pipeline.policy.gate import Gate
@@ -186,6 +186,7 @@ def broken(name: str, sd: pd.DataFrame, *, with_unit: bool = True) -> set[str]:
     }
 
 
+@on_some_days
 @pytest.mark.parametrize("name", some_of(TABLES, 4, part_in_ci=1))
 def test_fresh_people_pass_and_copied_ones_do_not(name: str) -> None:
     make, unit, _, _ = TABLES[name]
@@ -195,6 +196,7 @@ def test_fresh_people_pass_and_copied_ones_do_not(name: str) -> None:
     assert {"found", "guessed"} <= found
 
 
+@on_some_days
 @pytest.mark.parametrize("name", TABLES)
 def test_a_near_copy_is_counted_no_more_often_than_it_stands(name: str) -> None:
     """One synthetic record that equals several records of one person is one copy."""

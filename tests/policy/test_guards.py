@@ -37,6 +37,8 @@ from disclosure_pipeline.policy.verdict import Judgement, decide, judge, order_j
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
+pytestmark = on_some_days
+
 LOOSE: dict[str, Any] = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0}
 
 
@@ -139,7 +141,6 @@ def test_a_few_records_that_are_all_verbatim_are_refused(copies: int) -> None:
     }
 
 
-@on_some_days
 def test_many_small_files_are_judged_as_one_table() -> None:
     """In none of ten files more records are copied than chance allows; in all together there are."""
     truth = population(2_000)

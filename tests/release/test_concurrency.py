@@ -116,6 +116,7 @@ def run_while_refreshed(path: Path, defs: dg.Definitions, candidate: str, step: 
     return run_gate(path, defs, candidate)
 
 
+@on_some_days
 @pytest.mark.parametrize(
     "step", ["synthetic", "bins", "disclosure", "dossier", "release"] if CI else ["release"]
 )

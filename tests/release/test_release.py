@@ -275,6 +275,7 @@ def test_what_is_published_stays_untouched(finished_home: Home) -> None:
     assert event.materialization.metadata["published"].value == "before, with the same content"
 
 
+@on_some_days
 @pytest.mark.usefixtures("remembered_results")
 @pytest.mark.parametrize("name", ["synthetic.csv", "second.csv"])
 def test_a_published_name_is_not_given_to_other_content_or_more_files(finished_home: Home, name: str) -> None:

@@ -99,6 +99,7 @@ def test_nothing_is_published_after_a_swap(
     assert ready.nothing_published()
 
 
+@on_some_days
 @pytest.mark.parametrize(
     ("candidate", "first_lax", "after"), some_of(product([HONEST, COPY], [True, False], STEPS[:-1]))
 )

@@ -1,15 +1,15 @@
 """Everyday runs try a tenth of long lists of cases, and CI a quarter of them: others each day.
 
-Tests that take seconds run on one day in three, in CI on one in two; those that take longer and have smaller
-ones beside them, in CI only, some of these on one day in two or three. Set SAMPLE_SEED to try what another
-day would, and LONG_TESTS to run all that take seconds. QUICK_TESTS=1 draws no more than ten random examples:
-what the core of the tests takes with other versions of the packages.
+Tests that take seconds run on one day in seven, in CI on one in two; those that take longer and have smaller
+ones beside them, and those of Spark, in CI only, most of these on one day in two or three. Set SAMPLE_SEED to
+try what another day would, and LONG_TESTS to run all that take seconds. QUICK_TESTS=1 draws no more than ten
+random examples: what the core of the tests takes with other versions of the packages.
 """
 
 import math
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import date
 from typing import TypeVar
 
@@ -24,7 +24,7 @@ SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d"))
 # One case in this many is tried: every day, and in CI.
 PART, PART_IN_CI = 10, 4
 # A test that takes seconds runs on one day in this many: every day, and in CI.
-DAYS, DAYS_IN_CI = 3, 2
+DAYS, DAYS_IN_CI = 7, 2
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 10 if QUICK else 50, 100
 
@@ -32,7 +32,6 @@ EXAMPLES, EXAMPLES_IN_CI = 10 if QUICK else 50, 100
 DATABASES = ("duckdb", "postgres", "spark") if CI else ("duckdb", "postgres")
 
 Case = TypeVar("Case")
-Test = TypeVar("Test", bound=Callable[..., object])
 
 
 def some_of(cases: Iterable[Case], part: int = PART, part_in_ci: int = PART_IN_CI) -> list[Case]:
@@ -62,9 +61,11 @@ def only_in_ci(what_takes_long: str, days: int = 1) -> pytest.MarkDecorator:
     return pytest.mark.skipif(not (CI and today), reason=f"{what_takes_long}: in CI only{when}")
 
 
-def on_some_days(test: Test) -> Test:
-    """Skip a test that takes seconds on all days but one in DAYS, drawn by its name."""
-    name, days = f"{SEED} {test.__module__} {test.__qualname__}", DAYS_IN_CI if CI else DAYS
-    not_today = not LONG_TESTS and random.Random(name).randrange(days) > 0
-    reason = f"takes seconds: on one day in {days}, and with LONG_TESTS=1"
-    return pytest.mark.skipif(not_today, reason=reason)(test)
+# For tests that take seconds, or for a module of them: each runs on days of its own.
+on_some_days = pytest.mark.on_some_days
+NOT_TODAY = f"takes seconds: on one day in {DAYS_IN_CI if CI else DAYS}, and with LONG_TESTS=1"
+
+
+def is_for_today(name: str) -> bool:
+    """Return whether a test that takes seconds runs today, drawn by its name."""
+    return LONG_TESTS or random.Random(f"{SEED} {name}").randrange(DAYS_IN_CI if CI else DAYS) == 0

@@ -19,7 +19,7 @@ from pyarrow import ipc
 from pydantic import ValidationError
 from support import gates
 from support.refusals import refusal
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 from support.services import PASSWORD, Postgres, postgres, s3
 
 import disclosure_pipeline as dp
@@ -329,6 +329,7 @@ def credentials(bucket: str, monkeypatch: pytest.MonkeyPatch) -> str:
     return bucket
 
 
+@on_some_days
 @pytest.mark.parametrize("name", some_of(FILES))
 def test_s3(name: str, credentials: str, tmp_path: Path) -> None:
     import fsspec
@@ -446,6 +447,7 @@ def with_decimal_commas(home: Path) -> dict[str, str]:
     return {"path": "gt.csv", "delimiter": ";", "decimal": ","}
 
 
+@on_some_days
 @pytest.mark.parametrize(
     ("where", "engine"),
     [

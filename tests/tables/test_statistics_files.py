@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from support.refusals import refusal
-from support.sampling import some_of
+from support.sampling import on_some_days, some_of
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables import statistics_files
@@ -202,6 +202,7 @@ _BOUNDS = (100, 32_740, 2_147_483_620, 1e300)
 _TEXTS = st.text(st.characters(codec="latin-1", exclude_categories=["Cc"]), max_size=5)
 
 
+@on_some_days
 @given(
     bounds=st.lists(st.sampled_from(_BOUNDS), min_size=1, max_size=4),
     records=st.integers(0, 40),
