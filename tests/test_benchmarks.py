@@ -95,7 +95,7 @@ def test_differences_are_found() -> None:
     assert differences(one, Figures({}, {"DCAP[work]": 12.5})) == ["TCAP[work]", "UiO"]
 
 
-@only_in_ci("measures every work of every case", days=2)
+@only_in_ci("measures every work of every case", days=3)
 def test_the_small_run_writes_a_whole_document(tmp_path: Path) -> None:
     kept = {path: path.read_text() for path in (ROOT / "README.md", ROOT / "docs" / "benchmarks.md")}
     command = [sys.executable, str(ROOT / "benchmarks" / "run.py")]

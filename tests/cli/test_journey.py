@@ -14,7 +14,7 @@ from support.processes import Finished, run_program
 from support.sampling import only_in_ci
 from support.surveys import leaked, silc
 
-pytestmark = only_in_ci("runs a whole project by commands alone", days=2)  # the tutorial does each day
+pytestmark = only_in_ci("runs a whole project by commands alone", days=3)  # the tutorial does each day
 
 SURVEY = "survey of living conditions"
 # Seconds for the whole way. The machine alone takes a quarter of it, where nobody else uses it.

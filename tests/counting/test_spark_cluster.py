@@ -13,7 +13,7 @@ from support.spark_cluster import EXECUTORS, MASTER
 LIMIT = 900  # seconds; each executor is a Java that has to start first
 
 
-@only_in_ci("starts three Javas", days=2)
+@only_in_ci("starts three Javas", days=3)
 def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
     require_spark()
     import pyspark

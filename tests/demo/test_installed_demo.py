@@ -40,7 +40,7 @@ def run(installed: Path, project: Path, *arguments: str) -> Finished:
     )
 
 
-@only_in_ci("installs the package and runs the whole demo", days=2)
+@only_in_ci("installs the package and runs the whole demo", days=3)
 def test_it_loads_its_own_gate_and_touches_nothing_else(installed: Path, project: Path) -> None:
     before = contents(project)
     ran = run(installed, project, "demo", "--records", "5000")

@@ -18,7 +18,7 @@ from support.sampling import only_in_ci
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-pytestmark = only_in_ci("builds the whole site", days=2)
+pytestmark = only_in_ci("builds the whole site", days=3)
 
 DOCS = ROOT / "docs"
 

@@ -214,7 +214,7 @@ def launched(served: Served, candidate: str, config: Any, job: str = f"{GATE}_ga
     return find()
 
 
-@only_in_ci("runs in processes of their own")
+@only_in_ci("runs in processes of their own", days=2)
 def test_a_launched_run_releases_what_is_approved_and_nothing_else(served: Served) -> None:
     """With a configuration by which Dagster goes on after a blocking check that failed."""
     goes_on = {"config": {"step_dependency_config": {"require_upstream_step_success": False}}}
