@@ -12,6 +12,7 @@ import random
 from collections.abc import Iterable
 from datetime import date
 from typing import TypeVar
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -51,21 +52,21 @@ def examples(every_day: int, in_ci: int | None = None) -> settings:
     return settings(max_examples=number if CI else min(every_day, EXAMPLES) if QUICK else every_day)
 
 
+def is_for_today(name: str, days: int = DAYS_IN_CI if CI else DAYS) -> bool:
+    """Return whether a test is run today, on one day in `days`: each that is skipped is run on another."""
+    return LONG_TESTS or (crc32(name.encode()) + SEED) % days == 0
+
+
 def only_in_ci(what_takes_long: str, days: int = 1) -> pytest.MarkDecorator:
     """Skip a test outside CI, saying what takes long; smaller tests cover its parts.
 
-    CI runs it on one day in `days`, drawn by the seed.
+    CI runs it on one day in `days`.
     """
-    today = LONG_TESTS or random.Random(f"{SEED} {what_takes_long}").randrange(days) == 0
     when = f", on one day in {days}" if days > 1 else ""
-    return pytest.mark.skipif(not (CI and today), reason=f"{what_takes_long}: in CI only{when}")
+    is_skipped = not (CI and is_for_today(what_takes_long, days))
+    return pytest.mark.skipif(is_skipped, reason=f"{what_takes_long}: in CI only{when}")
 
 
-# For tests that take seconds, or for a module of them: each runs on days of its own.
+# For tests that take seconds, and for modules of them: each test has days of its own.
 on_some_days = pytest.mark.on_some_days
 NOT_TODAY = f"takes seconds: on one day in {DAYS_IN_CI if CI else DAYS}, and with LONG_TESTS=1"
-
-
-def is_for_today(name: str) -> bool:
-    """Return whether a test that takes seconds runs today, drawn by its name."""
-    return LONG_TESTS or random.Random(f"{SEED} {name}").randrange(DAYS_IN_CI if CI else DAYS) == 0
