@@ -63,6 +63,8 @@ settings.load_profile("ci" if CI else "every day")
 # by side, so that one worker of several sets it up.
 SHARED_FIXTURES = ("demo", "finished", "installed", "databases")
 OF_A_DATABASE = ("database", "engine", "recorded")  # the fixtures whose parameter is the name of a database
+# Who names no more files wants all of their tests.
+A_FEW_FILES = 3
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +153,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put tests of Spark and of a shared fixture first; in CI, draw random examples by the seed.
 
     They go to the same worker: Java, which takes long to get going, is started by it alone. What takes
-    seconds is skipped on other days.
+    seconds is skipped on other days, unless only a few files were asked for.
     """
 
     def shared(item: pytest.Item) -> int:
@@ -161,7 +163,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         return next((i for i, name in enumerate(SHARED_FIXTURES) if name in names), len(SHARED_FIXTURES))
 
     items.sort(key=shared)
-    for item in items:
+    for item in items if len({item.path for item in items}) > A_FEW_FILES else ():
         takes_seconds = is_of_spark(item) or item.get_closest_marker("on_some_days")
         if takes_seconds and not is_for_today(item.nodeid):
             item.add_marker(pytest.mark.skip(reason=NOT_TODAY))
