@@ -103,7 +103,7 @@ class FigureRow:
 
     def to_record(self) -> dict[str, Any]:
         """Return the row as plain JSON: a number that is not finite is None, and everyone is no group."""
-        record = {name: _to_plain(value) for name, value in asdict(self).items() if name != "group"}
+        record = {name: _to_plain(getattr(self, name)) for name in _NAMES if name != "group"}
         return record | {"group": list(self.group)} if self.group else record
 
     @classmethod

@@ -10,6 +10,8 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -114,25 +116,41 @@ def to_json(content: Mapping[str, Any]) -> bytes:
 def _indent(content: Any, newline: str) -> str:
     """Return `json.dumps(content, indent=2)`, but faster: given an indent, that does not use its C encoder.
 
-    Values without nested containers are encoded in one call. `newline` ends with the indent of this level.
+    Values without nested containers are encoded in one call, as many as follow one another. `newline` ends
+    with the indent of this level.
     """
-    inner = newline + "  "
-    if not content or not isinstance(content, (dict, list, tuple)):
+    if not _is_nested(content):
         return _encode(content, ", ")
-    values = content.values() if isinstance(content, dict) else content
-    if not any(value and isinstance(value, (dict, list, tuple)) for value in values):
-        text = _encode(content, f",{inner}")
-        return f"{text[0]}{inner}{text[1:-1]}{newline}{text[-1]}"
-    parts = [_indent(value, inner) for value in values]
-    if isinstance(content, dict):
-        names = [_encode({name: None}, ", ")[1 : -len("null}")] for name in content]
-        parts = [name + part for name, part in zip(names, parts, strict=True)]
-    brackets = "{}" if isinstance(content, dict) else "[]"
+    inner, is_mapping = newline + "  ", isinstance(content, dict)
+    parts: list[str] = []
+    for are_nested, group in groupby(
+        content.items() if is_mapping else content,
+        key=lambda entry: _is_nested(entry[1] if is_mapping else entry),
+    ):
+        run = list(group)
+        if not are_nested:
+            parts.append(_encode(dict(run) if is_mapping else run, f",{inner}")[1:-1])
+        elif is_mapping:
+            parts += [
+                _encode({name: None}, ", ")[1 : -len("null}")] + _indent(value, inner) for name, value in run
+            ]
+        else:
+            parts += [_indent(value, inner) for value in run]
+    brackets = "{}" if is_mapping else "[]"
     return f"{brackets[0]}{inner}{f',{inner}'.join(parts)}{newline}{brackets[1]}"
 
 
+def _is_nested(content: Any) -> bool:
+    return isinstance(content, (dict, list, tuple)) and len(content) > 0
+
+
 def _encode(content: Any, separator: str) -> str:
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(separator, ": "))
+    return _find_encoder(separator).encode(content)
+
+
+@lru_cache
+def _find_encoder(separator: str) -> json.JSONEncoder:
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(separator, ": "))
 
 
 def read_json(path: Path, made_by: str) -> dict[str, Any]:
