@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -103,7 +103,7 @@ class FigureRow:
 
     def to_record(self) -> dict[str, Any]:
         """Return the row as plain JSON: a number that is not finite is None, and everyone is no group."""
-        record = {name: _to_plain(getattr(self, name)) for name in _NAMES if name != "group"}
+        record = {name: _to_plain(value) for name, value in vars(self).items() if name != "group"}
         return record | {"group": list(self.group)} if self.group else record
 
     @classmethod
@@ -149,7 +149,7 @@ def tabulate_figures(result: Disclosure, entries: Iterable[Figure] | None = None
 
 def frame_figures(rows: Sequence[FigureRow]) -> pd.DataFrame:
     """Return the long table as a frame, with groups as text."""
-    records = [asdict(row) | {"group": name_group(row.group)} for row in rows]
+    records = [vars(row) | {"group": name_group(row.group)} for row in rows]
     return pd.DataFrame(records, columns=list(_NAMES))
 
 

@@ -122,20 +122,17 @@ def _indent(content: Any, newline: str) -> str:
     if not _is_nested(content):
         return _encode(content, ", ")
     inner, is_mapping = newline + "  ", isinstance(content, dict)
+    entries = content.items() if is_mapping else enumerate(content)
     parts: list[str] = []
-    for are_nested, group in groupby(
-        content.items() if is_mapping else content,
-        key=lambda entry: _is_nested(entry[1] if is_mapping else entry),
-    ):
-        run = list(group)
+    for are_nested, run in groupby(entries, key=lambda entry: _is_nested(entry[1])):
+        values = dict(run)
         if not are_nested:
-            parts.append(_encode(dict(run) if is_mapping else run, f",{inner}")[1:-1])
-        elif is_mapping:
-            parts += [
-                _encode({name: None}, ", ")[1 : -len("null}")] + _indent(value, inner) for name, value in run
-            ]
-        else:
-            parts += [_indent(value, inner) for value in run]
+            side_by_side = values if is_mapping else list(values.values())
+            parts.append(_encode(side_by_side, f",{inner}")[1:-1])
+            continue
+        for name, value in values.items():
+            label = _encode({name: None}, ", ")[1 : -len("null}")] if is_mapping else ""
+            parts.append(label + _indent(value, inner))
     brackets = "{}" if is_mapping else "[]"
     return f"{brackets[0]}{inner}{f',{inner}'.join(parts)}{newline}{brackets[1]}"
 
