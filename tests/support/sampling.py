@@ -24,8 +24,8 @@ LONG_TESTS = bool(os.environ.get("LONG_TESTS"))
 SEED = int(os.environ.setdefault("SAMPLE_SEED", date.today().strftime("%Y%m%d")))
 # One case in this many is tried: every day, and in CI.
 PART, PART_IN_CI = 10, 4
-# A test that takes seconds runs on one day in this many: every day, and in CI.
-DAYS, DAYS_IN_CI = 7, 2
+# A test that takes seconds runs on one day in this many.
+DAYS = 2 if CI else 7
 # Random examples of a test that asks for no other number.
 EXAMPLES, EXAMPLES_IN_CI = 10 if QUICK else 50, 100
 
@@ -52,7 +52,7 @@ def examples(every_day: int, in_ci: int | None = None) -> settings:
     return settings(max_examples=number if CI else min(every_day, EXAMPLES) if QUICK else every_day)
 
 
-def is_for_today(name: str, days: int = DAYS_IN_CI if CI else DAYS) -> bool:
+def is_for_today(name: str, days: int = DAYS) -> bool:
     """Return whether a test is run today, on one day in `days`: each that is skipped is run on another."""
     return LONG_TESTS or (crc32(name.encode()) + SEED) % days == 0
 
@@ -69,4 +69,4 @@ def only_in_ci(what_takes_long: str, days: int = 1) -> pytest.MarkDecorator:
 
 # For tests that take seconds, and for modules of them: each test has days of its own.
 on_some_days = pytest.mark.on_some_days
-NOT_TODAY = f"takes seconds: on one day in {DAYS_IN_CI if CI else DAYS}, and with LONG_TESTS=1"
+NOT_TODAY = f"takes seconds: on one day in {DAYS}, and with LONG_TESTS=1"
