@@ -102,36 +102,31 @@ class FigureRow:
         return self.about, self.group, self.part, self.basis == "people"
 
     def to_record(self) -> dict[str, Any]:
-        """Return the row as plain JSON: a number that is not finite is None, and everyone is no group."""
-        record = {name: _to_plain(value) for name, value in vars(self).items() if name != "group"}
+        """Return the row as plain JSON, without empty columns; a value that is not finite is None."""
+        values = vars(self)
+        record = {name: values[name] for name in ("figure", "about", "part", "basis")} | {"value": None}
+        record |= {name: number for name in NUMBERS if math.isfinite(number := values[name])}
+        record |= {name: values[name] for name in ("is_larger", "where") if values[name]}
         return record | {"group": list(self.group)} if self.group else record
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> FigureRow:
-        """Read the output of `to_record`. Raise KeyError or TypeError if it is damaged."""
-        values: dict[str, Any] = {
-            name: record[name] for name in _NAMES if name in record or name not in _LATER
-        }
-        values["group"] = tuple(values.get("group", ()))
+        """Read the output of `to_record`, also of earlier versions. KeyError or TypeError if damaged."""
+        values = {name: record[name] for name in ROW_COLUMNS if record.get(name) is not None}
+        values |= {"about": record["about"], "group": tuple(record.get("group", ()))}
         if values.get("where", "").startswith(_EARLIER_BASIS):
             rest = values["where"].removeprefix(_EARLIER_BASIS).removeprefix(", ")
             values |= {"basis": SYNTHETIC, "where": rest}
-        return cls(**values | {name: math.nan for name in NUMBERS if values[name] is None})
+        return cls(**values)
 
 
 _EARLIER_BASIS = "counted by synthetic records"
 """How an earlier version began `where` instead of having a basis."""
 
-_LATER = ("where", "group")
-"""The columns that rows of earlier versions lack."""
-
-_NAMES = tuple(column.name for column in fields(FigureRow))
+ROW_COLUMNS = tuple(column.name for column in fields(FigureRow))
+"""The columns of the long table, in order."""
 NUMBERS = tuple(column.name for column in fields(FigureRow) if column.type == "float")
 """The columns of the long table that are numbers."""
-
-
-def _to_plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def tabulate_figures(result: Disclosure, entries: Iterable[Figure] | None = None) -> tuple[FigureRow, ...]:
@@ -150,7 +145,7 @@ def tabulate_figures(result: Disclosure, entries: Iterable[Figure] | None = None
 def frame_figures(rows: Sequence[FigureRow]) -> pd.DataFrame:
     """Return the long table as a frame, with groups as text."""
     records = [vars(row) | {"group": name_group(row.group)} for row in rows]
-    return pd.DataFrame(records, columns=list(_NAMES))
+    return pd.DataFrame(records, columns=list(ROW_COLUMNS))
 
 
 def name_group(group: Iterable[str | None]) -> str:
@@ -177,15 +172,14 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
         return list(figures[frame])
     rows: dict[Any, dict[str, Any]] = {}
     numbers_of: Counter[Any] = Counter()
+    in_frame = cache(lambda name: _find_entry_of(frame, name))
     for record in figures["table"]:
-        entry, about, part = find_entry(record["figure"]), record["about"], record["part"]
+        entry, about, part = in_frame(record["figure"]), record["about"], record["part"]
         if entry is None or not _has_part(frame, part):
             continue
         place, group = entry.find_place(record["basis"]), record.get("group", ())
-        if not place.columns:
-            continue
         is_own = frame == place.frame and place.about in {"", about}
-        if (not is_own and frame not in entry.also) or (frame in GROUPS) != bool(group):
+        if (not is_own and frame not in entry.also) or (frame in GROUPS) != bool(group) or not place.columns:
             continue
         label = None if is_own and place.about else entry.about or None
         key = (label and about, *group, part)
@@ -200,8 +194,10 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
             row |= {"where": record.get("where", ""), "basis": record["basis"]}
         elif frame == "bands":
             row["within"] = figures.get("within", {}).get(about)
-        row |= {name: _to_whole(record[of], find_words(name, frame)) for of, name in place.columns.items()}
-        if record["holdout"] is not None:
+        row |= {
+            name: _to_whole(record.get(of), find_words(name, frame)) for of, name in place.columns.items()
+        }
+        if record.get("holdout") is not None:
             row[f"{entry.name}_holdout"] = record["holdout"]
     order = {name: place for place, name in enumerate(COLUMNS[frame])}
     ordered = [
@@ -211,6 +207,14 @@ def view_frame(figures: Mapping[str, Any], frame: str) -> list[dict[str, Any]]:
     if places is None:
         return ordered
     return [{**row, PLACES: placed} for row, placed in zip(ordered, places, strict=True)]
+
+
+def _find_entry_of(frame: str, figure: str) -> Figure | None:
+    """Return the entry of a figure that a frame of the library may have; None for any other."""
+    entry = find_entry(figure)
+    if entry is None or frame in {entry.place.frame, *entry.also}:
+        return entry
+    return entry if entry.weighed is not None and entry.weighed.frame == frame else None
 
 
 def _to_whole(number: float | None, words: Words | None) -> float | None:
@@ -312,6 +316,7 @@ def _read_records(
         return
     names = GROUPS.get(place.frame, ())
     holdout = {} if is_stacked or names or basis == "people" else sizes.holdout
+    beside = {number: column for number, column in place.columns.items() if number not in _READ_SPECIALLY}
     last = max(of["releases"] for of in records) if place.frame in OVER_RELEASES else None
     for record in records:
         about = place.about or (None if label is None else str(record[label]))
@@ -329,17 +334,16 @@ def _read_records(
             value=value,
             at_n=_read_at_n(place, record),
             others=_read_others(place, record),
-            beyond=_read(record, place.beyond),
-            se=_read(record, place.se),
-            by_chance=_read(record, place.by_chance),
-            beyond_chance=_read(record, place.beyond_chance),
-            own=_read(record, place.own),
-            permuted=_read(record, place.permuted),
             holdout=holdout.get((about or WHOLE_KEY, part), math.nan),
             is_larger=sizes.count(part) > sizes.N_d,
             where=record.get("where", ""),
             group=tuple(None if record[name] is None else str(record[name]) for name in names),
+            **{number: _read(record, column) for number, column in beside.items()},
         )
+
+
+_READ_SPECIALLY = ("value", "at_n", "others")
+"""The numbers of a row that may come from several columns of a frame."""
 
 
 def name_way(way: str, table: str) -> str:

@@ -14,7 +14,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frames import list_names_and_rows
-from disclosure_pipeline.evaluation.long_table import name_group, tabulate_figures, view_frame
+from disclosure_pipeline.evaluation.long_table import ROW_COLUMNS, name_group, tabulate_figures, view_frame
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.entry import QUESTIONS, Figure, Question
@@ -303,8 +303,8 @@ def _list_figures(question: Question, table: Sequence[Mapping[str, Any]]) -> lis
         for row in table
         if row["figure"] in FIGURES and FIGURES[row["figure"]].question == question
     ]
-    names = [name for name in (*table[0], "group") if name != "is_larger"]
-    filled = [name for name in names if any(row[name] not in {None, ""} for row in rows)]
+    names = [name for name in ROW_COLUMNS if name != "is_larger"]
+    filled = [name for name in names if any(row.get(name) not in {None, ""} for row in rows)]
     return [f"## {question.capitalize()}", to_markdown_table(rows, dict(zip(filled, filled, strict=True)))]
 
 

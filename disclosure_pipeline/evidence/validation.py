@@ -136,9 +136,10 @@ def validating(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Iterato
 
     `figures` are those of a dossier. It raises UndeterminedError where there are no results.
     """
+    bounded = {clause.figure for clause in clauses}
     question = {
         "clauses": [clause.to_row() for clause in clauses],
-        "table": figures["table"],
+        "table": [row for row in figures["table"] if row["figure"] in bounded],
         "files": len(figures["N_s"]),
     }
     with _validator.asking(question) as wait:
@@ -154,8 +155,7 @@ def validating(clauses: Sequence[Clause], figures: Mapping[str, Any]) -> Iterato
 
 def _answer(question: Mapping[str, Any]) -> dict[str, Any]:
     clauses = [Clause.from_row(row) for row in question["clauses"]]
-    bounded = {clause.figure for clause in clauses}
-    rows = [FigureRow.from_record(record) for record in question["table"] if record["figure"] in bounded]
+    rows = list(map(FigureRow.from_record, question["table"]))
     return asdict(validate(clauses, rows, question["files"]))
 
 

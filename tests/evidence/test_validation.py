@@ -352,8 +352,9 @@ def test_a_process_of_its_own_says_the_same(
         rows = [row for row in tabulate_figures(result) if row.figure in bounded]
         expected = validate(gate.clauses(), rows, 3)
         assert wait_for_validation() == expected
+    damaged = {"table": [{"figure": gate.clauses()[0].figure}], "N_s": [1]}
     with (
-        validation.validating(gate.clauses(), {"table": [{"nothing": 1}], "N_s": [1]}) as wait_for_validation,
+        validation.validating(gate.clauses(), damaged) as wait_for_validation,
         pytest.raises(UndeterminedError, match="gave no results"),
     ):
         wait_for_validation()

@@ -134,7 +134,9 @@ def label_columns(content: Content) -> Content:
         entry, about = find_entry(row["figure"]), row["about"]
         if entry is not None and entry.about in names:
             about = (sets | labels).get(about, about)
-        labelled = {**row, "about": about, "where": name_quoted(row["where"], content)}
+        labelled = {**row, "about": about}
+        if "where" in row:
+            labelled["where"] = name_quoted(row["where"], content)
         if "group" in row:
             labelled["group"] = list(row["group"])
             labelled["group"][::2] = [labels.get(column, column) for column in row["group"][::2]]
