@@ -7,9 +7,9 @@ from .evaluation.copies import copies, replicated_uniques
 from .evaluation.disclosure import disclosure
 from .evaluation.found import found
 from .evaluation.nearest import nearest
-from .evaluation.plots.drawing import save_plot
 from .evaluation.resemblance import TablesResemblance, resemblance
 from .evaluation.result import Disclosure
+from .evidence.saving import save
 from .families.compared_remedies import compare_remedies
 from .families.individual import IndividualAttribution, individual_attribution
 from .families.key_sets import disclosure_of_key_sets
@@ -49,6 +49,6 @@ __all__ = [
     "prediction_risk",
     "replicated_uniques",
     "resemblance",
-    "save_plot",
+    "save",
     "subgroups",
 ]

@@ -39,7 +39,7 @@ def test_the_public_names_are_few_and_all_that_is_shown() -> None:
     assert not [name for name, value in VALUES.items() if inspect.ismodule(value)]
 
 
-@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"save_plot"}))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"save"}))
 def test_arguments_stand_in_one_order(name: str) -> None:
     parameters = list(inspect.signature(FUNCTIONS[name]).parameters.values())
     positional = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
@@ -161,7 +161,7 @@ def expected() -> dict[str, Any]:
 
 
 def test_every_function_of_tables_is_called() -> None:
-    assert set(CALLS) == set(FUNCTIONS) - {"save_plot", "power"}  # power has tests of its own
+    assert set(CALLS) == set(FUNCTIONS) - {"save", "power"}  # power has tests of its own
 
 
 @on_some_days

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from disclosure_pipeline.evaluation import frame_words, power
+from disclosure_pipeline.evaluation import frame_words
 from disclosure_pipeline.measures import bands, certainty
 from disclosure_pipeline.measures.attribute import Attribute
 from disclosure_pipeline.measures.cap import CAP
@@ -209,6 +209,6 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     | _select(_COPIES, "unique_copies", "unique_copies_beyond", "unique_copies_beyond_se")
     | frame_words.REMEDIES,
     "bins": frame_words.BINS,
-    "power": power.WORDS,
+    "power": frame_words.POWER,
 }
 """Frame (or function that returns it) -> column -> words."""

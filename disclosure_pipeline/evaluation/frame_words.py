@@ -14,6 +14,7 @@ from disclosure_pipeline.measures.words import (
     CONFIDENTIAL,
     COUNT,
     NONE,
+    PERCENT,
     RAAB,
     RECORDS,
     SHARE,
@@ -227,4 +228,19 @@ UNITS = words_of_fields(HouseholdRisk)
 BINS: dict[str, Words] = {
     "GT": Words.neutral("confidential records", "This many are in the group.", RECORDS),
     "SD": Words.neutral("synthetic records", "This many are in the group.", RECORDS),
+}
+
+
+POWER: dict[str, Words] = {
+    "refused": Words.neutral("refused", "This many tries were refused.", COUNT),
+    "tries": Words.neutral("tries", "The number of random halves of GT that were tried.", COUNT),
+    "percent": Words.neutral(
+        "share refused", "This share of the tries was refused.", PERCENT, denominator="tries"
+    ),
+    "low": Words.neutral(
+        "at least", "The share refused is at least this, with 95 %.", PERCENT, denominator="tries"
+    ),
+    "high": Words.neutral(
+        "at most", "The share refused is at most this, with 95 %.", PERCENT, denominator="tries"
+    ),
 }

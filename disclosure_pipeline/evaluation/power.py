@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.errors import write_count
+from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.measures.samples import wilson
-from disclosure_pipeline.measures.words import COUNT, PERCENT, Words
 
 if TYPE_CHECKING:
     import altair as alt
@@ -38,22 +37,6 @@ LARGEST_UNNOTICED = 30
 # Without a copy, the tables of these kinds are alike: fresh halves of GT.
 _FRESH_HALVES = (COPIES, NEAR_COPIES)
 _OFTEN = 19 / 20
-
-
-WORDS: Mapping[str, Words] = {
-    "refused": Words.neutral("refused", "This many tries were refused.", COUNT),
-    "tries": Words.neutral("tries", "The number of random halves of GT that were tried.", COUNT),
-    "percent": Words.neutral(
-        "share refused", "This share of the tries was refused.", PERCENT, denominator="tries"
-    ),
-    "low": Words.neutral(
-        "at least", "The share refused is at least this, with 95 %.", PERCENT, denominator="tries"
-    ),
-    "high": Words.neutral(
-        "at most", "The share refused is at most this, with 95 %.", PERCENT, denominator="tries"
-    ),
-}
-"""The columns of `GatePower.to_frame`, in words."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +144,19 @@ class GatePower:
         limit, honest = self.detection_limit(), self.false_refusals
         noticed = None if math.isnan(limit) else self.count_refused(COPIES, limit)
         return summarize_power(limit, noticed, honest if honest.are_enough else None)
+
+    def state_finding(self) -> str:
+        """Return what a picture of it says, as its title."""
+        limit, honest = self.detection_limit(), self.false_refusals
+        if math.isnan(limit):
+            finding = f"The copies that would be noticed are {UNKNOWN}"
+        elif limit == 0 or self.is_blind:
+            finding = "Copies are not noticed reliably"
+        else:
+            finding = f"Copies of {limit:g} % of the people are noticed"
+        if not honest.are_enough:
+            return finding
+        return f"{finding}; {honest} honest tables {choose_form(honest.refused, 'is', 'are')} refused"
 
     def describe(self) -> list[str]:
         """Return a sentence on honest tables, and one on each kind of copy."""

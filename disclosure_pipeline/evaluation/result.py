@@ -5,15 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.errors import InputError, write_count
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.copies_found import CopiesFound, CopyFrames, find_copied_people
 from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
-from disclosure_pipeline.runtime.files import write_whole
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
 
@@ -420,33 +418,6 @@ class Disclosure:
     def excludes_records(self) -> bool:
         """True if exclusions take out any record."""
         return bool(self.excluded.drop(columns="remaining", errors="ignore").to_numpy().any())
-
-    def save(self, path: str | Path) -> None:
-        """Write the page of `disclosure-pipeline measure --format html`; an existing file is replaced.
-
-        It is one file without scripts, which loads nothing from elsewhere. It has charts and explanations,
-        and no levels of fewer than 10 people.
-
-        Raises:
-            InputError: The path does not end in .html.
-
-        Example:
-            >>> import tempfile
-            >>> from pathlib import Path
-            >>> import pandas as pd
-            >>> import disclosure_pipeline as dp
-            >>> patients = pd.DataFrame({"age": [30, 30, 40], "illness": ["flu", "cold", "flu"]})
-            >>> result = dp.disclosure(patients, patients, ["age"], "illness")
-            >>> with tempfile.TemporaryDirectory() as folder:
-            ...     result.save(Path(folder) / "report.html")
-            ...     (Path(folder) / "report.html").read_text(encoding="utf-8")[:15]
-            '<!DOCTYPE html>'
-        """
-        from disclosure_pipeline.evidence.page.rendering import render_result
-
-        if Path(path).suffix.lower() != ".html":
-            raise InputError(f"The page's file must end in .html, not {Path(path).suffix or 'nothing'!r}.")
-        write_whole(Path(path), render_result(self).encode())
 
     def plot(self) -> alt.LayerChart:
         """Draw Dorig (original), DiSCO (synthetic) and DiSCO_others of each target, in percent.

@@ -40,7 +40,7 @@ from disclosure_pipeline.orchestration.gate_file import (
     set_up_gate,
     write_gate,
 )
-from disclosure_pipeline.orchestration.steps import VERDICT, GateGraph, Verdict
+from disclosure_pipeline.orchestration.steps import VERDICT, GateGraph, Verdict, now
 from disclosure_pipeline.policy.clauses import list_effective_clauses
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.gate_template import (
@@ -134,7 +134,7 @@ class DisclosureGate(dg.Component, dg.Resolvable):
             position = key if isinstance(key, int) else 0
             require_as_written(self.gate, file, position)
             if is_validating():
-                require_prerequisites(self.gate, file, position)
+                require_prerequisites(self.gate, file, position, now())
         return build_definitions(self.gate, read_waivers(context.path / "waivers"))
 
 

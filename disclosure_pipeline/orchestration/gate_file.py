@@ -11,6 +11,7 @@ import shlex
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -141,12 +142,10 @@ def require_as_written(gate: Gate, file: Path, position: int) -> None:
         raise DefinitionError(f"{file} was read differently before: load the definitions again.")
 
 
-def require_prerequisites(gate: Gate, file: Path, position: int) -> None:
+def require_prerequisites(gate: Gate, file: Path, position: int, now: datetime) -> None:
     """Raise DefinitionError, with places, if tables or keys of the gate are missing; for `dg check defs`."""
-    from disclosure_pipeline.orchestration.steps import now
-
     try:
-        missing = find_missing(folders_of(gate), now())
+        missing = find_missing(folders_of(gate), now)
     except DisclosurePipelineError as error:  # a path that cannot be resolved
         missing = [("ground_truth", str(error))]
     if missing:

@@ -22,7 +22,7 @@ from disclosure_pipeline.candidates.power import measure_gate_power, measure_pow
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.plots.pictures import specify_power, title_power
+from disclosure_pipeline.evaluation.plots.pictures import specify_power
 from disclosure_pipeline.evaluation.power import (
     COPIES,
     DILUTED,
@@ -382,7 +382,7 @@ def test_few_tries_tell_nothing(copies: tuple[float, ...]) -> None:
     frame = found.to_frame()
     assert frame[["percent", "low", "high"]].isna().all().all()
     assert set(frame["tries"]) == {len(copies), 1, 2}
-    assert title_power(found) == "The copies that would be noticed are not measured well enough to say"
+    assert found.state_finding() == "The copies that would be noticed are not measured well enough to say"
     assert specify_power(found)["data"]["values"] == []
 
 
@@ -439,10 +439,12 @@ def test_a_record_is_read_as_it_was_written() -> None:
 def test_the_picture_has_a_line_and_intervals_for_each_kind() -> None:
     found = power_of(*(2.0, 3.0) * 10)
     chart = found.plot().to_dict()
-    assert chart["title"]["text"] == title_power(found)
-    assert title_power(found) == "Copies of 3 % of the people are noticed; 0 of 40 honest tables are refused"
-    assert title_power(power_of(*(50.0,) * 20)).startswith("Copies are not noticed reliably")
-    assert title_power(power_of(*(0.0,) * 20)).startswith("Copies are not noticed reliably")
+    assert chart["title"]["text"] == found.state_finding()
+    assert (
+        found.state_finding() == "Copies of 3 % of the people are noticed; 0 of 40 honest tables are refused"
+    )
+    assert power_of(*(50.0,) * 20).state_finding().startswith("Copies are not noticed reliably")
+    assert power_of(*(0.0,) * 20).state_finding().startswith("Copies are not noticed reliably")
     bars, lines, points = specify_power(found)["layer"]
     assert (bars["encoding"]["y"]["field"], bars["encoding"]["y2"]["field"]) == ("low", "high")
     assert lines["encoding"]["strokeDash"]["scale"]["domain"] == list(KINDS)

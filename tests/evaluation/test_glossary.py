@@ -82,7 +82,7 @@ FRAMES: dict[str, Callable[[pd.DataFrame, pd.DataFrame], Any]] = {
     ),
     "resemblance": of_resemblance,
 }
-NO_FRAMES = {"save_plot"}
+NO_FRAMES = {"save"}
 FUNCTIONS = {name for name in dp.__all__ if inspect.isfunction(getattr(dp, name))} - NO_FRAMES
 
 

@@ -152,10 +152,10 @@ def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     pytest.importorskip("vl_convert")
     for name, chart in some_of(charts.items()):
         for ending in ("png", "svg"):
-            dp.save_plot(chart, tmp_path / f"{name}.{ending}")
+            dp.save(chart, tmp_path / f"{name}.{ending}")
         assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
         assert (tmp_path / f"{name}.svg").read_text().startswith("<svg")
-    dp.save_plot(charts["individual"], str(tmp_path / "one.HTML"))
+    dp.save(charts["individual"], str(tmp_path / "one.HTML"))
     page = (tmp_path / "one.HTML").read_text()
     assert "vegaEmbed" in page
     assert not re.findall(r"<script[^>]+src=|<link|@import|\bimport\(", page)
@@ -169,7 +169,7 @@ def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
 
     def save(name: str) -> None:
         for ending in endings:
-            dp.save_plot(chart, tmp_path / f"{name}.{ending}")
+            dp.save(chart, tmp_path / f"{name}.{ending}")
 
     save("here")
     fork(save, "there").result()
@@ -184,7 +184,7 @@ def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp
     with browser_tab() as tab:
         for number, name in enumerate(some_of(charts)):
             page = tmp_path / f"{number}.html"
-            dp.save_plot(charts[name], page)
+            dp.save(charts[name], page)
             done = visit(tab, page.as_uri())
             assert [address for address in done.requests if not address.startswith("data:")] == [
                 page.as_uri()
@@ -196,7 +196,7 @@ def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp
 def test_a_plot_is_not_saved_as_anything_else(charts: dict[str, Any], tmp_path: Path) -> None:
     for name in ("chart.json", "chart"):
         with pytest.raises(dp.InputError, match=r"must end in \.png, \.svg or \.html"):
-            dp.save_plot(charts["individual"], tmp_path / name)
+            dp.save(charts["individual"], tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 

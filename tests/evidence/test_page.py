@@ -703,8 +703,8 @@ def test_what_is_no_chart_is_an_error() -> None:
 
 def test_a_result_saves_the_page_of_the_command_line(tmp_path: Path) -> None:
     result = dp.disclosure(gates.ground_truth(), gates.ground_truth(), ["sex", "age"])
-    result.save(tmp_path / "report.html")
+    dp.save(result, tmp_path / "report.html")
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == render_result(result)
     with pytest.raises(dp.InputError, match=r"must end in \.html, not '\.pdf'"):
-        result.save(tmp_path / "report.pdf")
+        dp.save(result, tmp_path / "report.pdf")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]

@@ -179,7 +179,7 @@ def test_no_name_of_a_plot_is_cut(tab: Page, tmp_path: Path) -> None:
     result = dp.disclosure(
         gates.ground_truth(), gates.ground_truth(), ["sex", "age"], flags={"one_way": (0, 0)}
     )
-    dp.save_plot(result.plot(), tmp_path / "plot.svg")
+    dp.save(result.plot(), tmp_path / "plot.svg")
     page = tmp_path / "plot.html"
     page.write_text((tmp_path / "plot.svg").read_text(encoding="utf-8"), encoding="utf-8")
     resize(tab, 1280, 1000)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from disclosure_pipeline.errors import DisclosurePipelineError, InputError
+from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.runtime.worker_process import WorkerProcess
 from disclosure_pipeline.tables.messages import escape_unseen_in_lines
 
@@ -58,23 +58,35 @@ def convert(specification: Mapping[str, Any]) -> str:
     return drawn
 
 
-def save(chart: alt.TopLevelMixin, path: Path, options: Mapping[str, Any]) -> None:
-    """Save a chart as `chart.save` does, also after a fork."""
+def save_chart(chart: alt.TopLevelMixin, path: Path) -> None:
+    """Save a chart in the one of the `FORMATS` that its path ends in, also after a fork."""
     import altair as alt
 
+    ending = path.suffix.lower().removeprefix(".")
+    options = {"format": ending, **_OPTIONS.get(ending, {})}
     with alt.data_transformers.disable_max_rows():
         specification = _escape_unseen(chart.to_dict())
     if not _has_lost_its_thread:
         alt.Chart.from_dict(specification).save(path, **options)
         return
     subprocess.run(
-        [sys.executable, "-X", "utf8", "-c", _SAVE, str(path), json.dumps(dict(options))],
+        [sys.executable, "-X", "utf8", "-c", _SAVE, str(path), json.dumps(options)],
         input=json.dumps(specification),
         capture_output=True,
         check=True,
         encoding="utf-8",
         timeout=_TIMEOUT,
     )
+
+
+FORMATS = ("png", "svg", "html")
+
+# Vega's "open in editor" would send the picture's data to another host.
+_MENU = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}
+_OPTIONS: Mapping[str, Mapping[str, Any]] = {
+    "html": {"inline": True, "embed_options": _MENU},
+    "png": {"scale_factor": 2},
+}
 
 
 def _escape_unseen(part: Any) -> Any:
@@ -139,43 +151,3 @@ def format_percent_range(percentages: Iterable[float]) -> str:
     ordered = sorted(percentages)
     low, high = f"{ordered[0]:.1f}", f"{ordered[-1]:.1f}"
     return f"{low} %" if low == high else f"{low} to {high} %"
-
-
-FORMATS = ("png", "svg", "html")
-
-# Vega's "open in editor" would send the picture's data to another host.
-_MENU = {"actions": {"export": True, "source": False, "compiled": False, "editor": False}}
-
-
-def save_plot(chart: alt.TopLevelMixin, path: str | Path) -> None:
-    """Save a picture as PNG, SVG or HTML, by the suffix of `path`; an existing file is replaced.
-
-    The HTML contains the scripts that it needs: it works offline and contacts no other host.
-
-    Raises:
-        InputError: The path has another suffix.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> import pandas as pd
-        >>> import disclosure_pipeline as dp
-        >>> patients = pd.DataFrame({"age": [30, 30, 40, 50], "illness": ["flu", "cold", "flu", "cold"]})
-        >>> result = dp.disclosure(patients, patients, ["age"], "illness")
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     dp.save_plot(result.plot(), Path(folder) / "disclosure.svg")
-        ...     (Path(folder) / "disclosure.svg").read_text()[:4]
-        '<svg'
-    """
-    path = Path(path)
-    ending = path.suffix.lower().removeprefix(".")
-    if ending not in FORMATS:
-        raise InputError(
-            f"The plot's file must end in .png, .svg or .html, not {path.suffix or 'nothing'!r}."
-        )
-    options: dict[str, Any] = {"format": ending}
-    if ending == "html":
-        options |= {"inline": True, "embed_options": _MENU}
-    elif ending == "png":
-        options |= {"scale_factor": 2}
-    save(chart, path, options)

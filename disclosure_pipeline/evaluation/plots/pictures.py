@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from disclosure_pipeline.errors import choose_form, write_count
+from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.frames import find_heading
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
@@ -24,7 +23,6 @@ from disclosure_pipeline.evaluation.plots.drawing import (
     heading,
     style_legibly,
 )
-from disclosure_pipeline.evaluation.power import LARGEST_UNNOTICED, UNKNOWN
 from disclosure_pipeline.measures.chance import errors_of_largest
 
 if TYPE_CHECKING:
@@ -215,27 +213,11 @@ def plot_power(power: GatePower) -> alt.LayerChart:
     halves = (
         f"Halves of the ground truth of {write_count(power.records, 'record')}; bars: 95 % Wilson intervals"
     )
-    title = heading(title_power(power), halves)
+    title = heading(power.state_finding(), halves)
     chart: alt.LayerChart = style_legibly(
         alt.LayerChart.from_dict({**specify_power(power), "title": title.to_dict()})
     )
     return chart.configure_legend(orient="bottom", labelColor=TEXT, labelLimit=300, columnPadding=LEGEND_GAP)
-
-
-def title_power(power: GatePower) -> str:
-    """Return the title of the picture, which states the finding."""
-    limit, honest = power.detection_limit(), power.false_refusals
-    if math.isnan(limit):
-        finding = f"The copies that would be noticed are {UNKNOWN}"
-    elif limit == 0 or limit > LARGEST_UNNOTICED:
-        finding = "Copies are not noticed reliably"
-    else:
-        finding = f"Copies of {limit:g} % of the people are noticed"
-    return (
-        f"{finding}; {honest} honest tables {choose_form(honest.refused, 'is', 'are')} refused"
-        if honest.are_enough
-        else finding
-    )
 
 
 def specify_power(power: GatePower) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from disclosure_pipeline.errors import choose_form, write_count
 from disclosure_pipeline.evaluation.frame_columns import COLUMNS
 from disclosure_pipeline.evaluation.frames import LABELS, find_words
 from disclosure_pipeline.evaluation.long_table import find_entry, view_frame
-from disclosure_pipeline.evaluation.plots.pictures import title_power
 from disclosure_pipeline.evaluation.power import GatePower
 from disclosure_pipeline.evidence.dossier import describe_broken_clauses
 from disclosure_pipeline.evidence.page import charts
@@ -282,7 +281,7 @@ def show_power(power: GatePower) -> Chart | None:
         interval = f"{row['low']:.0f} to {row['high']:.0f} %"
         rows.append((row["planted"], f"{row['share']} %", refused, f"{row['percent']:.0f} %", interval))
     return Chart(
-        title_power(power),
+        power.state_finding(),
         charts.draw_power(power),
         "The share of tables that the gate refuses, by the share of the people who are copied.",
         PageTable("Refused tries by the kind and share of planted copies", headings, tuple(rows)),
