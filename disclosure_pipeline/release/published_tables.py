@@ -24,6 +24,7 @@ from disclosure_pipeline.errors import StoreError
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.release.predicate import EVENTS
 from disclosure_pipeline.runtime.files import hash_file, hash_stream
+from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import report_progress
 from disclosure_pipeline.tables.additions import starts_formula
 from disclosure_pipeline.tables.contract import CanonicalTable
@@ -146,12 +147,15 @@ class _OrderedTable:
 
     def batches(self) -> Iterator[Any]:
         """Yield the ordered records as Arrow tables."""
-        written = 0
-        for records in self.records.records_in_order(self.positions, _RECORDS):
+        written, ordered = 0, self.records.records_in_order(self.positions, _RECORDS)
+        for batch in map_in_threads(ordered, self._convert, 1):  # while the batch before is written
             report_progress("Writing the table", written, len(self.positions))
-            written += len(records)
-            arrays = [column.convert(records[name]) for name, column in self.columns.items()]
-            yield pa.Table.from_arrays(arrays, schema=self.written_schema)
+            written += len(batch)
+            yield batch
+
+    def _convert(self, records: pd.DataFrame) -> Any:
+        arrays = [column.convert(records[name]) for name, column in self.columns.items()]
+        return pa.Table.from_arrays(arrays, schema=self.written_schema)
 
 
 def _make_writers(gate: Gate, dictionary: Dictionary) -> dict[str, _ColumnWriter]:

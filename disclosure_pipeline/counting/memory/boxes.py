@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.found import TOLERANCES
 from disclosure_pipeline.measures.frequency import aranges, join_codes, sort_together
+from disclosure_pipeline.runtime.machine import map_in_threads, threads_for
 from disclosure_pipeline.tables.levels import ORDERED_KINDS, CodedColumn, Kind
 
 FEW_VALUES = 12
@@ -251,11 +252,14 @@ def find_matches(boxes: Boxes, table: int, blocks: Sequence[Block]) -> Matches:
 
     Whoever is near in all columns but one is so in all columns of one of two blocks.
     """
-    parts = [
-        _compare(boxes, table, pairs, blocks, number)
+    candidates = (
+        (number, pairs)
         for number, block in enumerate(blocks)
         for pairs in _find_candidates(boxes, block, table)
-    ]
+    )
+    threads = threads_for(len(boxes.columns[0].codes[table]))
+    compare = partial(_compare, boxes, table, blocks)
+    parts = list(map_in_threads(candidates, compare, threads))
     if not parts:
         nobody = np.empty(0, dtype=np.int64)
         return Matches(nobody, nobody, np.empty((0, len(boxes.columns)), dtype=np.uint8))
@@ -308,18 +312,12 @@ def _find_candidates(boxes: Boxes, block: Block, table: int) -> Iterator[_Pairs]
         first = last
 
 
-def _compare(
-    boxes: Boxes,
-    table: int,
-    pairs: _Pairs,
-    blocks: Sequence[Block],
-    number: int,
-) -> Matches:
-    """Compare the candidates of a block column by column, the most selective first.
+def _compare(boxes: Boxes, table: int, blocks: Sequence[Block], candidates: tuple[int, _Pairs]) -> Matches:
+    """Compare the candidates of a block, by its number, column by column, the most selective first.
 
     Candidates that are near in all of an earlier block were found there.
     """
-    person, record = pairs
+    number, (person, record) = candidates
     most_missed = len(blocks) - 1
     missed = np.zeros(len(person), dtype=np.int8)
     in_earlier = np.ones((number, len(person)), dtype=bool)
