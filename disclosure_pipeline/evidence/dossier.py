@@ -6,7 +6,7 @@ import math
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from typing import Any
 
@@ -89,7 +89,8 @@ def _to_plain(value: Any) -> Any:
 def to_markdown_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> str:
     """Return a markdown table; `columns` maps the rows' keys to headings. Floats have 4 digits."""
     lines = [f"| {' | '.join(columns.values())} |", f"|{'---|' * len(columns)}"]
-    lines += [f"| {' | '.join(format_cell(row.get(name)) for name in columns)} |" for row in rows]
+    format_once = lru_cache(maxsize=None, typed=True)(format_cell)  # most cells of a long table are alike
+    lines += [f"| {' | '.join(format_once(row.get(name)) for name in columns)} |" for row in rows]
     return "\n".join(lines)
 
 
