@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from disclosure_pipeline.measures.copies import CopyCounts, HitCounts
-from disclosure_pipeline.measures.entry import Figure, Place
+from disclosure_pipeline.measures.entry import show_column
 from disclosure_pipeline.measures.exact import Grouped, IntArray, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable
 from disclosure_pipeline.measures.people import ONCE_IN, people_copied
@@ -329,14 +329,4 @@ def bound_chance_of_nearness(counts: IntArray, difference: int) -> float:
 
 _WORDS = words_of_fields(Chance)
 
-FIGURES = (
-    Figure(
-        "DiSCO_excess",
-        _WORDS["DiSCO_excess"],
-        Place("attribute", value="DiSCO_excess"),
-        "learned",
-        about="target",
-        is_stacked=False,
-        public="unit",
-    ),
-)
+FIGURES = (show_column("DiSCO_excess", "attribute", _WORDS, "learned", "target", public="unit"),)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from disclosure_pipeline.measures.entry import GROUPS, About, Default, Figure, Place, Question
+from disclosure_pipeline.measures.entry import GROUPS, About, Default, Figure, Place, Question, show_column
 from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, percent
 from disclosure_pipeline.measures.frequency import FrequencyTable, is_only_level
 from disclosure_pipeline.measures.words import (
@@ -374,9 +374,9 @@ FIGURES = (
         default=Default("at_most", 0, ""),
     ),
     *(
-        Figure(name, words, Place(frame, name), question, about, is_stacked=False)
-        for frame, question, about, columns in _APPENDIX
-        for name, words in columns.items()
+        show_column(name, frame, words, question, about)
+        for frame, question, about, words in _APPENDIX
+        for name in words
         if name not in GROUPS.get(frame, ())
     ),
 )

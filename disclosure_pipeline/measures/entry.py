@@ -212,6 +212,19 @@ class Figure:
         return beyond if statistic == "beyond" and beyond is not None else self.words
 
 
+def show_column(
+    name: str,
+    frame: str,
+    words: Mapping[str, Words],
+    question: Question,
+    about: About = "",
+    public: Public | None = None,
+) -> Figure:
+    """Return the entry of a column of that name, which the page shows and nothing bounds."""
+    place = Place(frame, value=name)
+    return Figure(name, words[name], place, question, about, is_stacked=False, public=public)
+
+
 def describe_at_n(title: str) -> Words:
     """Return the words of a figure of n records of SD."""
     return Words(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from disclosure_pipeline.measures.entry import Figure, Place
+from disclosure_pipeline.measures.entry import show_column
 from disclosure_pipeline.measures.words import (
     BEYOND_OTHERS,
     BY_OTHERS,
@@ -77,21 +77,6 @@ class Subgroup:
 _WORDS = words_of_fields(Subgroup)
 
 FIGURES = (
-    Figure(
-        "records",
-        _WORDS["records"],
-        Place("subgroups", value="records"),
-        "learned",
-        about="target",
-        is_stacked=False,
-        public="unit",
-    ),
-    Figure(
-        "lift",
-        _WORDS["lift"],
-        Place("subgroups", value="lift"),
-        "learned",
-        about="target",
-        is_stacked=False,
-    ),
+    show_column("records", "subgroups", _WORDS, "learned", "target", public="unit"),
+    show_column("lift", "subgroups", _WORDS, "learned", "target"),
 )

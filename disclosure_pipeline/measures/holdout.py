@@ -26,7 +26,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from disclosure_pipeline.measures.entry import Figure, Place
+from disclosure_pipeline.measures.entry import Figure, Place, show_column
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.people import ONCE_IN
 from disclosure_pipeline.measures.samples import (
@@ -381,21 +381,8 @@ FIGURES = (
         family="membership",
         public="unit",
     ),
-    Figure(
-        "TPR_at_1",
-        _WORDS["TPR_at_1"],
-        Place("membership", value="TPR_at_1"),
-        "copied",
-        is_stacked=False,
-        public="unit",
-    ),
-    Figure(
-        "epsilon_ruled_out",
-        _WORDS["epsilon_ruled_out"],
-        Place("membership", value="epsilon_ruled_out"),
-        "trusted",
-        is_stacked=False,
-    ),
+    show_column("TPR_at_1", "membership", _WORDS, "copied", public="unit"),
+    show_column("epsilon_ruled_out", "membership", _WORDS, "trusted"),
     Figure(
         "epsilon_beyond_claim",
         _WORDS["epsilon_beyond_claim"],

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from disclosure_pipeline.measures.entry import Figure, Place
+from disclosure_pipeline.measures.entry import Figure, Place, show_column
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import first_of_run
 from disclosure_pipeline.measures.identity import mark_replicated
@@ -285,37 +285,8 @@ FIGURES = (
         family="population",
         public="unit",
     ),
-    Figure(
-        "individual_risk",
-        _WORDS["individual_risk"],
-        Place("units", value="individual_risk"),
-        "found",
-        is_stacked=False,
-        public="unit",
-    ),
-    Figure(
-        "household_risk",
-        _WORDS["household_risk"],
-        Place("units", value="household_risk"),
-        "found",
-        is_stacked=False,
-        public="unit",
-    ),
-    Figure(
-        "repU_population",
-        _WORDS["repU_population"],
-        Place("population", value="repU_population"),
-        "found",
-        is_stacked=False,
-        public="unit",
-    ),
-    Figure(
-        "DiSCO_population",
-        _WORDS["DiSCO_population"],
-        Place("population_targets", value="DiSCO_population"),
-        "learned",
-        about="target",
-        is_stacked=False,
-        public="unit",
-    ),
+    show_column("individual_risk", "units", _WORDS, "found", public="unit"),
+    show_column("household_risk", "units", _WORDS, "found", public="unit"),
+    show_column("repU_population", "population", _WORDS, "found", public="unit"),
+    show_column("DiSCO_population", "population_targets", _WORDS, "learned", "target", public="unit"),
 )

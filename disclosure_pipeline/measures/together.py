@@ -26,7 +26,7 @@ from disclosure_pipeline.measures.attribute import (
 )
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
-from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond
+from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond, show_column
 from disclosure_pipeline.measures.exact import IntArray, percent, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, first_of_run
 from disclosure_pipeline.measures.identity import mark_replicated
@@ -338,27 +338,7 @@ FIGURES = (
         "copied",
         is_stacked=False,
     ),
-    Figure(
-        "releases_gone",
-        RELEASED_WORDS["releases_gone"],
-        Place("over_releases", value="releases_gone"),
-        "trusted",
-        is_stacked=False,
-        public="exact",
-    ),
-    Figure(
-        "agreed",
-        _WORDS["agreed"],
-        Place("together", value="agreed"),
-        "learned",
-        about="target",
-        is_stacked=False,
-    ),
-    Figure(
-        "repU_any",
-        words_of_fields(TogetherIdentity)["repU_any"],
-        Place("together_identity", value="repU_any"),
-        "found",
-        is_stacked=False,
-    ),
+    show_column("releases_gone", "over_releases", RELEASED_WORDS, "trusted", public="exact"),
+    show_column("agreed", "together", _WORDS, "learned", "target"),
+    show_column("repU_any", "together_identity", words_of_fields(TogetherIdentity), "found"),
 )
