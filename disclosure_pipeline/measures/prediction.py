@@ -228,29 +228,19 @@ def classification(outcomes: Outcomes, tau: float, records_per_unit: float = 1) 
     The interval is for people, with `records_per_unit` records each.
     """
     N_d = len(outcomes.correct_SD)
-    from_SD, from_GT, in_sample, naive, same_size_SD, same_size_GT = (
-        int(np.count_nonzero(correct))
-        for correct in (
-            outcomes.correct_SD,
-            outcomes.correct_GT,
-            outcomes.correct_GT_in_sample,
-            outcomes.correct_naive,
-            outcomes.correct_SD_same_size,
-            outcomes.correct_GT_same_size,
-        )
-    )
-    both = int(np.count_nonzero(outcomes.correct_SD_same_size & outcomes.correct_GT_same_size))
-    only_SD, only_GT, people = (
-        number / records_per_unit for number in (same_size_SD - both, same_size_GT - both, N_d)
-    )
-    low, high = paired_difference(only_SD, only_GT, people, GAIN_CONFIDENCE)
+    from_SD, naive = (np.count_nonzero(of) for of in (outcomes.correct_SD, outcomes.correct_naive))
+    same_size_SD, same_size_GT = outcomes.correct_SD_same_size, outcomes.correct_GT_same_size
+    only_SD = np.count_nonzero(same_size_SD & ~same_size_GT)
+    only_GT = np.count_nonzero(same_size_GT & ~same_size_SD)
+    of_SD, of_GT, people = (number / records_per_unit for number in (only_SD, only_GT, N_d))
+    low, high = paired_difference(of_SD, of_GT, people, GAIN_CONFIDENCE)
     return Classification(
         accuracy_SD=percent(from_SD, N_d),
-        accuracy_GT=percent(from_GT, N_d),
-        accuracy_GT_in_sample=percent(in_sample, N_d),
+        accuracy_GT=percent(np.count_nonzero(outcomes.correct_GT), N_d),
+        accuracy_GT_in_sample=percent(np.count_nonzero(outcomes.correct_GT_in_sample), N_d),
         accuracy_naive=percent(naive, N_d),
         gain_over_naive=percent(from_SD - naive, N_d),
-        gain_over_GT=percent(same_size_SD - same_size_GT, N_d),
+        gain_over_GT=percent(only_SD - only_GT, N_d),
         gain_over_GT_low=100 * low,
         gain_over_GT_high=100 * high,
         RAPID=_share_above(outcomes.r_SD, tau),

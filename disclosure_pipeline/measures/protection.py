@@ -18,13 +18,12 @@ from disclosure_pipeline.measures.entry import Figure, Place
 from disclosure_pipeline.measures.exact import SCALE, IntArray, Mask, sum_by_position, sum_quotients, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, combine_keys
 from disclosure_pipeline.measures.words import (
-    PROJECT,
     RECORDS,
     SDMETRICS,
     SHARE,
-    Direction,
     Words,
-    described,
+    figure,
+    neutral,
     words_of_fields,
 )
 
@@ -33,62 +32,51 @@ METHODS = ("cap", "zero_cap", "generalized_cap")
 FRAME_FIGURES = ("cap_protection", "score", "majority_score", "proportional_score")
 
 
-def _words(title: str, sentence: str, high_is: Direction = "neither", source: str = PROJECT) -> Words:
-    return Words(title, sentence, SHARE, high_is=high_is, source=source)
-
-
 @dataclass(frozen=True)
 class ProtectionFigures:
     """The shares and scores of one synthesis: see `DisclosureProtection`."""
 
-    cap_protection: float = described(
-        _words(
-            "protection",
-            "The mean share of wrong guesses by somebody who looks up people in the synthetic table.",
-            "safe",
-            SDMETRICS,
-        )
+    cap_protection: float = figure(
+        "protection",
+        "The mean share of wrong guesses by somebody who looks up people in the synthetic table.",
+        SHARE,
+        high_is="safe",
+        source=SDMETRICS,
     )
-    baseline_protection: float = described(
-        _words(
-            "protection against guessing any value",
-            "The share of wrong guesses by somebody who guesses every combination equally often.",
-            source=SDMETRICS,
-        )
+    baseline_protection: float = neutral(
+        "protection against guessing any value",
+        "The share of wrong guesses by somebody who guesses every combination equally often.",
+        SHARE,
+        source=SDMETRICS,
     )
-    score: float = described(
-        _words(
-            "protection score",
-            "The protection divided by that against guessing any value; 1 if the synthetic table is no help.",
-            "safe",
-            SDMETRICS,
-        )
+    score: float = figure(
+        "protection score",
+        "The protection divided by that against guessing any value; 1 if the synthetic table is no help.",
+        SHARE,
+        high_is="safe",
+        source=SDMETRICS,
     )
-    majority_protection: float = described(
-        _words(
-            "protection against the most frequent value",
-            "The share of wrong guesses by somebody who always guesses the most frequent combination.",
-        )
+    majority_protection: float = neutral(
+        "protection against the most frequent value",
+        "The share of wrong guesses by somebody who always guesses the most frequent combination.",
+        SHARE,
     )
-    majority_score: float = described(
-        _words(
-            "protection score over the most frequent value",
-            "The protection divided by that against always guessing the most frequent combination.",
-            "safe",
-        )
+    majority_score: float = figure(
+        "protection score over the most frequent value",
+        "The protection divided by that against always guessing the most frequent combination.",
+        SHARE,
+        high_is="safe",
     )
-    proportional_protection: float = described(
-        _words(
-            "protection against proportional guesses",
-            "The share of wrong guesses by somebody who guesses each combination as often as it occurs.",
-        )
+    proportional_protection: float = neutral(
+        "protection against proportional guesses",
+        "The share of wrong guesses by somebody who guesses each combination as often as it occurs.",
+        SHARE,
     )
-    proportional_score: float = described(
-        _words(
-            "protection score over proportional guesses",
-            "The protection divided by that against guessing each combination as often as it occurs.",
-            "safe",
-        )
+    proportional_score: float = figure(
+        "protection score over proportional guesses",
+        "The protection divided by that against guessing each combination as often as it occurs.",
+        SHARE,
+        high_is="safe",
     )
 
 
@@ -219,35 +207,24 @@ def _nearest_keys(f: FrequencyTable, keys: Keys, matched: Attack) -> Attack:
         distance[unmatched] = h
         gt_levels = [level[q[unmatched]] for level in level_of]
         for kept in combinations(range(len(level_of)), len(level_of) - h):
-            same_keys, size = _number_combinations(
-                [(gt_levels[k], sd_levels[k]) for k in kept],
-                [keys.levels[k] for k in kept],
-                len(unmatched),
-                len(s),
-            )
-            agree_in_both, agree_in_key = _count_agreeing(same_keys, size, (t[unmatched], sd_t), f.targets, s)
+            # If no key is kept, all records agree in a column of zeros.
+            columns: list[tuple[IntArray, IntArray]] = [(np.zeros_like(unmatched), np.zeros_like(s))]
+            columns += [(gt_levels[k], sd_levels[k]) for k in kept]
+            same_keys = combine_keys(columns, [1, *(keys.levels[k] for k in kept)])
+            agree_in_both, agree_in_key = _count_agreeing(same_keys, (t[unmatched], sd_t), f.targets, s)
             right[unmatched] += agree_in_both
             pool[unmatched] += agree_in_key
     return Attack(matched.d, right, pool, distance)
 
 
-def _number_combinations(
-    columns: Sequence[tuple[IntArray, IntArray]], levels: Sequence[int], gt: int, sd: int
-) -> tuple[tuple[IntArray, ...], int]:
-    """Number the combinations of some columns; without columns, all records have the same one."""
-    if not columns:
-        return (np.zeros(gt, dtype=np.int64), np.zeros(sd, dtype=np.int64)), 1
-    combined = combine_keys(columns, levels)
-    return combined.q, combined.size
-
-
 def _count_agreeing(
-    q: tuple[IntArray, ...], size: int, t: tuple[IntArray, IntArray], targets: int, s: IntArray
+    keys: Keys, t: tuple[IntArray, IntArray], targets: int, s: IntArray
 ) -> tuple[IntArray, IntArray]:
     """Count, for each GT cell, the SD records that agree in q and t, and those that agree in q.
 
-    `q` and `t` hold the codes of GT's and of SD's cells, below `size` and `targets`; `s` are SD's records.
+    `keys` and `t` hold the codes of GT's and of SD's cells, t below `targets`; `s` are SD's records.
     """
+    q, size = keys.q, keys.size
     in_GT: Mask = np.zeros(size, dtype=bool)
     in_GT[q[0]] = True
     comparable = in_GT[q[1]]
@@ -260,11 +237,7 @@ FIGURES = (
     Figure(
         "protection",
         PROTECTION_BY_METHOD["cap__score"],
-        Place(
-            "protection",
-            value=tuple(f"{method}__score" for method in ("cap", "zero_cap", "generalized_cap")),
-            is_of_any=True,
-        ),
+        Place("protection", value=tuple(f"{method}__score" for method in METHODS), is_of_any=True),
         "learned",
         about="target",
         statistics=("at_least",),
