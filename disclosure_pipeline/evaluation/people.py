@@ -226,5 +226,5 @@ def _count_together(
         chance_of_any([to_integer_chances(of_table) for of_table in side])[in_order]
         for side in zip(*chances, strict=True)
     )
-    squares = square_beyond(q[in_order], 1, at_n, by_others)
+    squares = square_beyond(q[in_order], at_n, by_others)
     return replace(counted, any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)

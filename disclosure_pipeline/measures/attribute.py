@@ -64,12 +64,12 @@ def is_disclosed(r: Rows) -> Mask:
 
 def chance_of_disclosure(r: Rows) -> Floats:
     """Return the chance that this is so of n SD records."""
-    return r.none_of_synthetic(r.s_q - r.s) - r.none_of_own_key_in_synthetic
+    return r.only_of_synthetic(r.s)
 
 
 def chance_of_disclosure_by_others(r: Rows) -> Floats:
     """Return the chance that this is so of n records of other people."""
-    return r.none_of_others(r.d_q - r.own_q - (r.d - r.own_t)) - r.none_of_own_key_in_others
+    return r.only_of_others(r.d - r.own_t)
 
 
 FIGURES = (

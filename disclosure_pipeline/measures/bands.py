@@ -49,7 +49,7 @@ from disclosure_pipeline.measures.band_windows import (
     order_by_amount,
     sum_before,
 )
-from disclosure_pipeline.measures.certainty import PRECISION, chances_of_claims, reaches_share
+from disclosure_pipeline.measures.certainty import PRECISION, chances_of_claims, reaches_share, with_value
 from disclosure_pipeline.measures.densest_bands import AMOUNTS
 from disclosure_pipeline.measures.drawn_guesses import draw_of_others, draw_of_synthetic
 from disclosure_pipeline.measures.entry import Baseline, Default, Figure, Place, place_beyond
@@ -200,11 +200,8 @@ FIGURES = (
         public="share",
         adds=lambda r: is_only_level(count_near(r, r.f.s), r.s_q),
         compared=Baseline(
-            at_n=lambda r: r.none_of_synthetic(r.s_q - count_near(r, r.f.s)) - r.none_of_own_key_in_synthetic,
-            others=lambda r: (
-                r.none_of_others(r.d_q - r.own_q - (count_near(r, r.f.d) - count_own_near(r)))
-                - r.none_of_own_key_in_others
-            ),
+            at_n=lambda r: r.only_of_synthetic(count_near(r, r.f.s)),
+            others=lambda r: r.only_of_others(count_near(r, r.f.d) - count_own_near(r)),
             words=_others_of(_DISCLOSED),
             beyond=_beyond_of(_DISCLOSED),
         ),
@@ -240,23 +237,23 @@ def figures_at(c: Fraction) -> tuple[Figure, Figure]:
 
     def claims(r: Rows) -> Mask:
         w = order_by_amount(r)
-        s = _with_value(r, r.f.s)[w.order]
+        s = with_value(r, r.f.s)[w.order]
         enough = reaches_share(w.from_smallest(s), w.f.at_cells(w.f.sum_by_q(s)), c)
         return _spread(r, w, w.f.sum_by_q(enough))[r.cell] > 0
 
     def right(r: Rows) -> Mask:
-        s = _with_value(r, r.f.s)
+        s = with_value(r, r.f.s)
         return reaches_share(count_near(r, s), r.sum_by_q(s), c)
 
     def right_at_n(r: Rows) -> Floats:
-        s = _with_value(r, r.f.s)
+        s = with_value(r, r.f.s)
         near, of_q = count_near(r, s), r.sum_by_q(s)
         return r.find_chances(
             lambda sizes, own, whole: chances_of_claims(own, whole, c, draw_of_synthetic(sizes)), near, of_q
         )
 
     def right_by_others(r: Rows) -> Floats:
-        d, has_value = _with_value(r, r.f.d), _with_value(r, np.ones_like(r.f.d))[r.cell] > 0
+        d, has_value = with_value(r, r.f.d), with_value(r, np.ones_like(r.f.d))[r.cell] > 0
         near = count_near(r, d) - count_own_near(r, has_value)
         of_q = r.sum_by_q(d) - r.count_own(r.q, has_value.astype(np.int64))
         return r.find_chances(
@@ -293,12 +290,6 @@ def figures_at(c: Fraction) -> tuple[Figure, Figure]:
             ),
         ),
     )
-
-
-def _with_value(r: Rows, records: IntArray) -> IntArray:
-    """Return the records of each cell that have a value."""
-    assert r.no_guess is not None
-    return records * ~r.no_guess[r.f.t]
 
 
 def _words_of(figures: Sequence[Figure]) -> dict[str, Words]:

@@ -35,11 +35,11 @@ def figures_at(c: Fraction) -> tuple[Figure, Figure]:
     """
 
     def claims(r: Rows) -> Mask:
-        f, s = r.f, _with_level(r)
+        f, s = r.f, with_value(r, r.f.s)
         return r.sum_by_q(reaches_share(s, f.at_cells(f.sum_by_q(s)), c)) > 0
 
     def right(r: Rows) -> Mask:
-        s = _with_level(r)
+        s = with_value(r, r.f.s)
         return reaches_share(s[r.cell], r.sum_by_q(s), c)
 
     return (
@@ -68,10 +68,10 @@ def figures_at(c: Fraction) -> tuple[Figure, Figure]:
     )
 
 
-def _with_level(r: Rows) -> IntArray:
-    """Return the SD records of each cell that have a target value."""
+def with_value(r: Rows, records: IntArray) -> IntArray:
+    """Return the records of each cell that have a target value."""
     assert r.no_guess is not None
-    return r.f.s * ~r.no_guess[r.f.t]
+    return records * ~r.no_guess[r.f.t]
 
 
 def reaches_share(part: IntArray, whole: IntArray, c: Fraction) -> Mask:

@@ -123,10 +123,6 @@ def standard_errors(difference: float, variance: float, largest: float) -> float
     return (math.sqrt(variance + 4 * skew * difference) - error) / (2 * skew)
 
 
-_TWO_ERRORS = 2.0
-_HALF_OF_THREE_QUARTERS, _THREE_QUARTERS, _HALF = 3 / 8, 3 / 4, 1 / 2
-
-
 def beyond_chance(figure: float, by_chance: float, expected: float = 0.0) -> float:
     """Return the figure to be bounded: `figure` if it exceeds `by_chance`, otherwise at most `expected`.
 
@@ -162,7 +158,7 @@ def errors_of_largest(comparisons: int) -> float:
 
     Source: Bonferroni, for normal errors.
     """
-    return NormalDist().inv_cdf(1 - NormalDist().cdf(-_TWO_ERRORS) / max(comparisons, 1))
+    return NormalDist().inv_cdf(1 - NormalDist().cdf(-2) / max(comparisons, 1))
 
 
 def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparisons: int = 1) -> float:
@@ -185,9 +181,9 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparis
     negative-binomial data", for arcsines; Bonferroni for the comparisons.
     """
     z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
-    variance_SD = _HALF / (sizes.N_s + _HALF)  # twice the variance of its arcsine
+    variance_SD = 0.5 / (sizes.N_s + 0.5)  # twice the variance of its arcsine
     variance_GT = (1 + 1.5 * counts.triples / max(counts.pairs, 1)) / sizes.N_d
-    new_people = (2 * counts.pairs + _THREE_QUARTERS) / sizes.N_d
+    new_people = (2 * counts.pairs + 3 / 4) / sizes.N_d
     return max(
         _limit(new_people, z * math.sqrt((variance_SD + variance_GT) / 2), sizes.N_s),
         _limit(independent / 100, z * math.sqrt(variance_SD / 2), sizes.N_s),
@@ -284,7 +280,7 @@ def _limit(expected: float, further: float, records: int) -> float:
     """Return, in percent, the share that is `further` than `expected` on the scale of arcsines of roots."""
     angle = math.asin(math.sqrt(min(expected, 1.0))) + further
     share = math.sin(min(angle, math.pi / 2)) ** 2
-    hits = share * (records + _THREE_QUARTERS) - _HALF_OF_THREE_QUARTERS
+    hits = share * (records + 3 / 4) - 3 / 8
     return 100 * min(max(hits / records, expected), 1.0)
 
 

@@ -93,10 +93,7 @@ def tell_level(r: Rows, level: int) -> tuple[Floats, Floats]:
     """
     d, s = (r.sum_by_q(np.where(r.f.t == level, counts, 0)) for counts in (r.f.d, r.f.s))
     own = r.count_own(r.q, (r.t == level).astype(np.int64))
-    return (
-        r.none_of_synthetic(r.s_q - s) - r.none_of_own_key_in_synthetic,
-        r.none_of_others(r.d_q - r.own_q - (d - own)) - r.none_of_own_key_in_others,
-    )
+    return r.only_of_synthetic(s), r.only_of_others(d - own)
 
 
 _SUM_OF_WEIGHTS = 1 << 31

@@ -123,7 +123,7 @@ def draw_of_synthetic(sizes: Sizes) -> Draw | None:
 
 def draw_of_others(sizes: Sizes) -> Draw | None:
     """Return the draw of the other GT records; None if SD has at least as many records."""
-    return Draw(sizes.n, sizes.others, without_self=True) if sizes.others_are_drawn else None
+    return Draw(sizes.n, sizes.others, without_self=True) if sizes.others_left else None
 
 
 def chances_of_cells(f: FrequencyTable, r: IntArray, wanted: Mask, draw: Draw) -> Floats:

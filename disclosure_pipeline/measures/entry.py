@@ -95,12 +95,8 @@ class Place:
     @cached_property
     def columns(self) -> Mapping[str, str]:
         """The numbers of the long table that have a column of their own, each with its name."""
-        named = {of.name: getattr(self, of.name) for of in fields(self) if of.name not in _NO_NUMBERS}
+        named = {of.name: getattr(self, of.name) for of in fields(self) if of.name not in {"frame", "about"}}
         return {number: column for number, column in named.items() if column and isinstance(column, str)}
-
-
-_NO_NUMBERS = ("frame", "is_of_any", "about")
-"""The fields of a place that name no column."""
 
 
 @dataclass(frozen=True)

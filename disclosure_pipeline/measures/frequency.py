@@ -289,7 +289,7 @@ def _count_cells(q: IntArray, t: IntArray, keys: int, levels: int) -> tuple[IntA
     return cells[first].astype(np.int64), run_lengths(first, len(cells))
 
 
-def first_of_run(ascending: IntArray) -> Mask:
+def first_of_run(ascending: IntArray | Floats) -> Mask:
     """Mark the entries that differ from the one before."""
     return np.concatenate(([True], ascending[1:] != ascending[:-1]))[: len(ascending)]
 
@@ -552,6 +552,14 @@ class Rows:
     def none_of_synthetic(self, records: IntArray) -> Floats:
         """Return Q0 of a number of records for each row."""
         return self.find_chances(Sizes.q0, records)
+
+    def only_of_synthetic(self, records: IntArray) -> Floats:
+        """Return Q0(s_q - m) - Q0(s_q) of each row's m records: n have the q, and none but these have it."""
+        return self.none_of_synthetic(self.s_q - records) - self.none_of_own_key_in_synthetic
+
+    def only_of_others(self, records: IntArray) -> Floats:
+        """Return P0(o - m) - P0(o) of each row's m records, with o those of other units."""
+        return self.none_of_others(self.d_q - self.own_q - records) - self.none_of_own_key_in_others
 
     def find_chances(self, find: Callable[..., Floats], *records: IntArray) -> Floats:
         """Return the chances that `find` gives for the sizes beside a row's unit and numbers of records."""

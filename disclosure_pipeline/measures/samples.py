@@ -77,11 +77,6 @@ class Sizes:
         return self.N_s - self.n
 
     @property
-    def others_are_drawn(self) -> bool:
-        """True if the others' guess uses a draw of them: SD has fewer records."""
-        return self.others_left > 0
-
-    @property
     def synthetic_is_drawn(self) -> bool:
         """True if the guess from SD uses a draw of it: SD has more records than GT."""
         return self.N_s > self.N_d

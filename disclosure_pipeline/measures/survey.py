@@ -201,8 +201,7 @@ def _expected_right_matches(f: IntArray, people: Floats, records: Floats) -> flo
 def _number_pairs(f: IntArray, people: Floats) -> tuple[IntArray, IntArray]:
     """Return the first position of each distinct pair (f, people), and the number of each entry's pair."""
     order = np.lexsort((people, f))
-    new = np.ones(len(f), dtype=bool)
-    new[1:] = (f[order][1:] != f[order][:-1]) | (people[order][1:] != people[order][:-1])
+    new = first_of_run(f[order]) | first_of_run(people[order])
     number = np.empty(len(f), dtype=np.int64)
     number[order] = np.cumsum(new) - 1
     return order[new], number

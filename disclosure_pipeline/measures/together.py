@@ -182,11 +182,11 @@ def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
     return to_integer_chances(1 - none)
 
 
-def square_beyond(q: IntArray, people: IntArray | int, at_n: IntArray, by_others: IntArray) -> int:
-    """Return the squares of `TogetherTargetCounts`; each entry stands for `people`, and `q` ascends."""
+def square_beyond(q: IntArray, at_n: IntArray, by_others: IntArray) -> int:
+    """Return the squares of `TogetherTargetCounts`; `q` ascends."""
     if not len(q):
         return 0
-    by_q: IntArray = np.add.reduceat(people * (at_n - by_others), np.flatnonzero(first_of_run(q)))
+    by_q: IntArray = np.add.reduceat(at_n - by_others, np.flatnonzero(first_of_run(q)))
     return sum_of_squares(by_q)
 
 
