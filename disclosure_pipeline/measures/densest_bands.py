@@ -93,8 +93,8 @@ class AmountCells:
         if not len(self.q):
             return np.zeros(0, dtype=np.int64)
         if draw is None:
-            hits, ties = _Densest.among(self, r).count(without_self=without_self)
-            return _divide(hits, ties)
+            densest = _Densest.among(self, r)
+            return _divide(*(densest.count_without_self() if without_self else densest.count()))
         records, chances = self.sum_by_q(r), np.zeros(len(r))
         for number in range(1, _FEW + 1):
             of_number = np.flatnonzero(records == number)
@@ -150,10 +150,10 @@ class AmountCells:
     def _chances_of_draw(self, r: IntArray, taken: IntArray, draw: Draw) -> Floats:
         """Return the chances from `taken` of the records `r`; the person's own one may be among them."""
         densest = _Densest.among(self, taken)
-        chances = _share(*densest.count(without_self=False))
+        chances = _share(*densest.count())
         if draw.without_self:
             own = taken / np.maximum(r, 1)
-            chances = own * _share(*densest.count(without_self=True)) + (1 - own) * chances
+            chances = own * _share(*densest.count_without_self()) + (1 - own) * chances
         return chances
 
 
@@ -184,17 +184,17 @@ class _Densest:
         up_to_here = np.maximum.accumulate(np.where(present, np.arange(len(r)), 0))
         return cls(cells, r, up_to_here, window, most, anchor, up_to_here[cells._reach[anchor] - 1])
 
-    def count(self, *, without_self: bool) -> tuple[IntArray, IntArray]:
-        """Return, for a person of each cell, the densest windows that guess them, and all (shape: cells)."""
-        return self._count_without_self() if without_self else self._count()
+    @cached_property
+    def is_anchor(self) -> IntArray:
+        """Return 1 for each cell where a densest window begins, 0 for the others."""
+        return np.bincount(self.anchor, minlength=len(self.r))
 
     @cached_property
     def _ties(self) -> IntArray:
-        is_anchor = np.zeros(len(self.r), dtype=np.int64)
-        is_anchor[self.anchor] = 1
-        return self.cells.sum_by_q(is_anchor)
+        return self.cells.sum_by_q(self.is_anchor)
 
-    def _count(self) -> tuple[IntArray, IntArray]:
+    def count(self) -> tuple[IntArray, IntArray]:
+        """Return, for a person of each cell, the densest windows that guess them, and all (shape: cells)."""
         cells = self.cells
         low, high = cells.band.around(cells.t[self.anchor], cells.t[self.last])
         places = len(self.r) + 1
@@ -202,7 +202,7 @@ class _Densest:
         end = np.bincount(cells._locate(self.anchor, high), minlength=places)
         return np.cumsum(begin - end)[:-1], self._ties
 
-    def _count_without_self(self) -> tuple[IntArray, IntArray]:
+    def count_without_self(self) -> tuple[IntArray, IntArray]:
         """Count for people among the records.
 
         If some densest window does not hold the person, none that does is densest without them, and neither
@@ -302,9 +302,7 @@ class _Beside:
         without the unit, too.
         """
         d, named = _Densest.among(self.cells, self.r), np.zeros(len(self.at))
-        is_anchor = np.zeros(len(self.r), dtype=np.int64)
-        is_anchor[d.anchor] = 1
-        anchors = np.concatenate(([0], np.cumsum(is_anchor)))
+        anchors = np.concatenate(([0], np.cumsum(d.is_anchor)))
         # The densest windows that hold records of the unit begin up to each of these, after the one before.
         held = np.flatnonzero(self.own)
         before = np.concatenate(([-1], self.at[held][:-1]))[: len(held)]
@@ -315,7 +313,7 @@ class _Beside:
         rest = d._ties[self.at[self.first]] - holding
         some = np.flatnonzero(rest[self._number] > 0)
         if len(some):
-            hits, _ = d.count(without_self=False)
+            hits, _ = d.count()
             left_out = self._count_holding(d, begin, number, self._number[held])
             named[some] = (hits[self.at] - left_out)[some] / rest[self._number[some]]
         self._name_anew(named, d, np.flatnonzero((rest == 0) & self.has_others[self.first]))
@@ -366,7 +364,7 @@ class _Beside:
             at = (np.cumsum(of_pair) - of_pair - start[self._q[chosen]])[pair] + rank[self.at[of_chosen]]
             r = self.r[position]
             r[at] -= self.own[of_chosen]
-            named[of_chosen] = _share(*_Densest.among(view, r).count(without_self=False))[at]
+            named[of_chosen] = _share(*_Densest.among(view, r).count())[at]
 
 
 @dataclass(frozen=True)

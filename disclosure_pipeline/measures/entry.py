@@ -170,8 +170,14 @@ class Figure:
         """The words of the columns that compare it with other people's records."""
         if self.compared is None:
             return {}
+        at_n = Words(
+            f"{self.words.title}, of as many records",
+            "The same from as many synthetic records as there are records of other people, if there are "
+            "more.",
+            beside=f"{BY_SYNTHETIC}, of as many records",
+        )
         return {
-            f"{self.name}_at_n": describe_at_n(self.words.title),
+            f"{self.name}_at_n": at_n,
             f"{self.name}_others": self.compared.words,
             f"{self.name}_beyond": self.compared.beyond,
             f"{self.name}_beyond_se": standard_error_of(f"{self.name}_beyond"),
@@ -219,15 +225,6 @@ def show_column(
     """Return the entry of a column of that name, which the page shows and nothing bounds."""
     place = Place(frame, value=name)
     return Figure(name, words[name], place, question, about, is_stacked=False, public=public)
-
-
-def describe_at_n(title: str) -> Words:
-    """Return the words of a figure of n records of SD."""
-    return Words(
-        f"{title}, of as many records",
-        "The same from as many synthetic records as there are records of other people, if there are more.",
-        beside=f"{BY_SYNTHETIC}, of as many records",
-    )
 
 
 def place_beyond(frame: str, name: str, basis: str = "", /, **columns: str | tuple[str, ...]) -> Place:
