@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from reference import disclosure as reference
+from reference.cap import percent
 from reference.disclosure import Record, Row
 from support.sampling import examples
 from support.strategies import Case, cases, measured
@@ -136,7 +137,7 @@ def test_not_a_number_is_missing() -> None:
             1, ["UiO", "UiS", "UiOiS", "repU"]
         ]
         assert identity.nunique() == 1
-        assert identity["repU"] == reference.percent(1, 3)
+        assert identity["repU"] == percent(1, 3)
 
 
 @examples(20)
@@ -162,7 +163,7 @@ def test_replicated_uniques_equal_the_reference(case: Case) -> None:
             assert mask.dtype == bool
             assert mask.tolist() == is_unique
             assert row[f"n_{which}"] == sum(is_unique)
-            assert row[f"pct_{which}"] == reference.percent(sum(is_unique), len(synthetic))
+            assert row[f"pct_{which}"] == percent(sum(is_unique), len(synthetic))
         pd.testing.assert_frame_equal(uniques.remove()[i], sd[~uniques.replicated[i]])
         pd.testing.assert_frame_equal(uniques.remove("in_original")[i], sd[~uniques.in_original[i]])
 

@@ -241,7 +241,7 @@ def _guessed_from_draw(gt: list[Record], n: int, rng: np.random.Generator) -> fl
     for i, person in enumerate(gt):
         others = reference.others(gt, i)
         table = [others[j] for j in rng.permutation(len(others))[:n]]
-        right += reference.chance_of_guess(person, table, (None,))
+        right += reference.guesses(person, table, None, (None,))[0]
     return 100 * float(right) / len(gt)
 
 

@@ -11,7 +11,7 @@ from functools import cache
 from itertools import combinations, product
 from math import comb
 
-from reference.cap import Level, Record
+from reference.cap import Level, Record, chance_of_mode
 
 Units = Sequence[Hashable]
 """The unit of each record."""
@@ -67,25 +67,11 @@ def over_draws(person: Record, table: Sequence[Record], n: int) -> tuple[Fractio
     return named / draws, certain / draws, share / draws
 
 
-def chance_of_guess(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
-    """Return the chance that the mode of the key, else of the table, is the person's own level."""
-    levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
-    return chance_of_mode(person, levels or Counter(t for _, t in table if t not in no_guess))
-
-
-def chance_of_overall_mode(person: Record, table: Sequence[Record], no_guess: Sequence[Level]) -> Fraction:
-    """Return the chance that the mode of the table is the person's own level."""
-    return chance_of_mode(person, Counter(t for _, t in table if t not in no_guess))
-
-
-def chance_of_mode(person: Record, levels: "Counter[Level]") -> Fraction:
-    modes = [t for t, number in levels.items() if number == max(levels.values())]
-    return Fraction(person[1] in modes, max(len(modes), 1))
-
-
-def chance_in_draw(person: Record, levels: "Counter[Level]", drawn: Fraction) -> Fraction:
-    """Return the chance that the person's level is the mode of a draw, with records drawn independently."""
-    return chances_in_draw(frozenset(levels.items()), drawn).get(person[1], Fraction(0))
+def chance_of_mode_in_draw(t: Level, levels: "Counter[Level]", drawn: Fraction) -> Fraction:
+    """Return the chance that t is the mode of a draw, with records drawn independently."""
+    if drawn == 1:
+        return chance_of_mode(t, levels)
+    return chances_in_draw(frozenset(levels.items()), drawn).get(t, Fraction(0))
 
 
 @cache
@@ -108,37 +94,28 @@ def chances_in_draw(levels: frozenset[tuple[Level, int]], drawn: Fraction) -> di
     return sums
 
 
-def chance_of_drawn_guess(
-    person: Record, table: Sequence[Record], n: int, no_guess: Sequence[Level]
-) -> Fraction:
-    """Return `chance_of_guess` if n records of the table are drawn, and n more for the overall mode."""
-    drawn = Fraction(n, len(table))
-    levels = Counter(t for q, t in table if q == person[0] and t not in no_guess)
-    overall = chance_of_drawn_mode(person, table, n, no_guess)
-    return chance_in_draw(person, levels, drawn) + (1 - drawn) ** levels.total() * overall
-
-
-def chance_of_drawn_mode(
-    person: Record, table: Sequence[Record], n: int, no_guess: Sequence[Level]
-) -> Fraction:
-    """Return `chance_of_overall_mode` if n records of the table are drawn."""
-    levels = Counter(t for _, t in table if t not in no_guess)
-    return chance_in_draw(person, levels, Fraction(n, len(table)))
+def share_drawn(table: Sequence[Record], n: int | None) -> Fraction:
+    return Fraction(1) if n is None else Fraction(n, len(table))
 
 
 def guesses(
     person: Record, table: Sequence[Record], n: int | None, no_guess: Sequence[Level]
 ) -> tuple[Fraction, Fraction]:
-    """Return the chances that the strategies, by key and always the mode, are right with n drawn records."""
-    if n is None:
-        return chance_of_guess(person, table, no_guess), chance_of_overall_mode(person, table, no_guess)
-    return (
-        chance_of_drawn_guess(person, table, n, no_guess),
-        chance_of_drawn_mode(person, table, n, no_guess),
+    """Return the chances that the strategies are right, each from n drawn records, or from all.
+
+    Guess the mode of the key, or of the table if the key has none; or always guess the mode of the table.
+    """
+    drawn = share_drawn(table, n)
+    by_key, of_table = (
+        Counter(t for q, t in table if t not in no_guess and (q == person[0] or not is_by_key))
+        for is_by_key in (True, False)
     )
+    always = chance_of_mode_in_draw(person[1], of_table, drawn)
+    named = chance_of_mode_in_draw(person[1], by_key, drawn)
+    return named + (1 - drawn) ** by_key.total() * always, always
 
 
-def better(chances: Sequence[tuple[Fraction, Fraction]], records: int) -> Fraction:
+def better(chances: Sequence[tuple[Fraction, Fraction]], records: int | Fraction) -> Fraction:
     """Return the percentage of right guesses by the better strategy."""
     return (
         100
@@ -159,7 +136,7 @@ def figures(
     kept_gt: Sequence[bool] | None = None,
     kept_sd: Sequence[bool] | None = None,
     units: Units | None = None,
-    weights: Sequence[int] | None = None,
+    weights: Sequence[int | Fraction] | None = None,
 ) -> dict[str, float]:
     """Return every figure, in percent of the GT records or of their weights, counting only kept records.
 
@@ -209,12 +186,12 @@ def figures(
     return {name: float(value) for name, value in result.items()} | errors
 
 
-def weigh(weight: int, chances: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
+def weigh(weight: int | Fraction, chances: tuple[Fraction, Fraction]) -> tuple[Fraction, Fraction]:
     return weight * chances[0], weight * chances[1]
 
 
 def standard_error(
-    added: Sequence[Fraction], of_key: Sequence[object], whole: int, one_record: Fraction
+    added: Sequence[Fraction], of_key: Sequence[object], whole: int | Fraction, one_record: Fraction
 ) -> float:
     """Return the root of the summed squares of what each key's records add, in percent; at least 1 record."""
     by_key: dict[object, Fraction] = {}
@@ -227,11 +204,11 @@ def standard_error(
 def has_guess(person: Record, table: Sequence[Record], n: int | None, no_guess: Sequence[Level]) -> Fraction:
     """Return the chance that n drawn records, or all, have a level to guess for the person's key."""
     records = sum(q == person[0] and t not in no_guess for q, t in table)
-    return Fraction(records > 0) if n is None else 1 - (1 - Fraction(n, len(table))) ** records
+    return 1 - (1 - share_drawn(table, n)) ** records
 
 
 def error_of_guesses(
-    people: Sequence[tuple[object, Level, int]],
+    people: Sequence[tuple[object, Level, int | Fraction]],
     ways: Sequence[Sequence[tuple[Fraction, Fraction]]],
     matched: Sequence[Sequence[Fraction]],
     levels: "Counter[Level]",

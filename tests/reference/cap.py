@@ -8,6 +8,7 @@ table, which of them have one target level, which level is the most frequent) do
 """
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import permutations
@@ -38,11 +39,10 @@ def one_level(table: Sequence[Record], q: Key) -> bool:
     return len({t for _, t in with_key(table, q)}) == 1
 
 
-def chance_of_mode(table: Sequence[Record], q: Key, t: Level) -> Fraction:
-    """Return the chance that a guess of the key's most frequent target level, drawn among ties, is t."""
-    levels = [level for _, level in with_key(table, q)]
-    modes = {level for level in levels if levels.count(level) == max(map(levels.count, levels))}
-    return Fraction(t in modes, len(modes)) if modes else Fraction(0)
+def chance_of_mode(t: Level, levels: "Counter[Level]") -> Fraction:
+    """Return the chance that a guess of the most frequent of the levels, drawn among ties, is t."""
+    modes = [level for level, number in levels.items() if number == max(levels.values())]
+    return Fraction(t in modes, max(len(modes), 1))
 
 
 def scaled(x: Fraction | None, base: Fraction) -> float:
@@ -69,7 +69,9 @@ def cap_measures(
     in_disclosive = [(q, t) for q, t in gt_left if one_level(sd, q)]
     disco = [(q, t) for q, t in in_disclosive if (q, t) in sd]
     certain = [(q, t) for q, t in sd_left if one_level(sd, q) and with_key(gt, q)]
-    predicted = sum((chance_of_mode(sd, q, t) for q, t in gt_left), Fraction(0))
+    predicted = sum(
+        (chance_of_mode(t, Counter(s for _, s in with_key(sd, q))) for q, t in gt_left), Fraction()
+    )
 
     base = Fraction(sum(t == other for _, t in gt for _, other in gt), len(gt) ** 2)
     right = sum((cap(record, sd_left) for record in gt_left), Fraction(0))

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
+from reference.cap import percent
+
 Value = str | int | float | bool | None
 Record = Mapping[str, Value]
 Level = str | None
@@ -223,13 +225,6 @@ def sum_by_key(table: Table) -> Counter[Key]:
 
 def total(table: Table) -> int:
     return sum(table.values())
-
-
-def percent(part: int | Fraction, whole: int | Fraction) -> float:
-    """Return a share as a percentage, rounded once; NaN for 0 of 0."""
-    if whole == 0:
-        return math.nan
-    return float(100 * Fraction(part) / Fraction(whole))
 
 
 def tables(d: Table, s: Table) -> dict[str, Table]:

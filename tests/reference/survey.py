@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from math import comb
 
-from reference.baselines import attributed, disclosed, guesses, in_draw, size
-from reference.cap import Key, Level, Record, cap, one_level, with_key
+from reference import baselines
+from reference.cap import Key, Record, cap, one_level, with_key
 
 _NEGLIGIBLE, _MIDDLE = 1e-17, 0.5
 
@@ -70,25 +70,15 @@ def figures(
     }
 
 
-def weighted(
-    gt: Sequence[Record],
-    weights: Sequence[Fraction],
-    sd: Sequence[Record],
-    no_guess: Sequence[Level] = (None,),
-) -> dict[str, float]:
+def weighted(gt: Sequence[Record], weights: Sequence[Fraction], sd: Sequence[Record]) -> dict[str, float]:
     """Return weighted shares of people: what each record adds to a figure, times its weight."""
     added: dict[str, list[Fraction]] = {}
-    for i, (q, t) in enumerate(gt):
-        of_q, others = with_key(sd, q), [*gt[:i], *gt[i + 1 :]]
-        n = size(gt, sd)
+    for q, t in gt:
+        of_q = with_key(sd, q)
         is_disclosed = one_level(sd, q) and of_q[0][1] == t
         alone = len(with_key(gt, q)) == 1
-        by_others = disclosed((q, t), others, n)
         s_q, s_t = len(of_q), sum(level == t for _, level in sd)
-        guess_others = guesses((q, t), others, n if n < len(others) else None, no_guess)
-        guess_at_n = guesses((q, t), sd, n if len(sd) > len(gt) else None, no_guess)
         by_chance = Fraction(comb(s_t, s_q), comb(len(sd), s_q)) if s_q else Fraction(0)
-        DCAP_others = attributed((q, t), others, len(others), n)
         figures: dict[str, Fraction | bool] = {
             "UiO": alone,
             "UiOiS": alone and bool(of_q),
@@ -98,24 +88,10 @@ def weighted(
             "DiS": one_level(sd, q),
             "DiSCO": is_disclosed,
             "DiSDiO": is_disclosed and one_level(gt, q),
-            "iS_others": in_draw((q, t), others, n),
-            "iS_beyond": in_draw((q, t), sd, n) - in_draw((q, t), others, n),
-            "DiSCO_others": by_others,
-            "DiSCO_beyond": disclosed((q, t), sd, n) - by_others,
             "CAPd": cap((q, t), gt),
             "DCAP": cap((q, t), sd),
             "DiSCO_chance": by_chance,
             "DiSCO_excess": is_disclosed - by_chance,
-            "DCAP_others": DCAP_others,
-            "DCAP_beyond": attributed((q, t), sd, len(sd), n) - DCAP_others,
-        }
-        ways = {
-            "guessed": guesses((q, t), sd, None, no_guess),
-            "guessed_others": guess_others,
-            "guessed_at_n": guess_at_n,
-        }
-        figures |= {
-            f"{name} {way}": chance for name, chances in ways.items() for way, chance in enumerate(chances)
         }
         for name, value in figures.items():
             added.setdefault(name, []).append(Fraction(value))
@@ -123,7 +99,6 @@ def weighted(
         name: float(100 * sum(w * x for w, x in zip(weights, values, strict=True)) / sum(weights))
         for name, values in added.items()
     }
-    for name in ways:
-        shares[name] = max(shares.pop(f"{name} 0"), shares.pop(f"{name} 1"))
-    shares["guessed_beyond"] = shares.pop("guessed_at_n") - shares["guessed_others"]
+    compared = baselines.figures(gt, sd, weights=weights)
+    shares |= {name: share for name, share in compared.items() if not name.endswith(("_at_n", "_se"))}
     return {f"{name}_weighted": share for name, share in shares.items()}
