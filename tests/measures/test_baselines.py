@@ -27,7 +27,7 @@ from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.drawn_guesses import Draw, chances_to_be_named
 from disclosure_pipeline.measures.exact import Mask, add_up
 from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, tabulate_levels
-from disclosure_pipeline.measures.samples import Sizes, chance_of_none_drawn
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.totals import (
     APART_SCALE,
     AnySums,
@@ -145,14 +145,6 @@ def test_one_record() -> None:
     expected: dict[str, Any] = {"guessed": 100.0, "guessed_at_n": 100.0, "guessed_beyond": 100.0}
     expected |= {name: 100.0 for name in actual if name.endswith("_se")}  # that of one record
     assert actual == dict.fromkeys(actual, 0.0) | expected
-
-
-@given(st.integers(1, 40), st.data())
-def test_the_chance_that_none_is_drawn(of: int, data: st.DataObject) -> None:
-    n = data.draw(st.integers(0, of))
-    m = data.draw(st.lists(st.integers(0, of), min_size=1))
-    expected = [float(reference.none_drawn(number, of, n)) for number in m]
-    assert chance_of_none_drawn(np.array(m), of, n) == pytest.approx(expected, rel=1e-12)
 
 
 def test_chances_are_exactly_0_and_1_where_they_are() -> None:

@@ -152,11 +152,14 @@ def assert_error_is_the_deviation(beyond: pd.Series, error: pd.Series, one_recor
         assert error.tolist() == pytest.approx([one_record] * len(error))
 
 
-@on_some_days
-@pytest.mark.parametrize(
+in_tables_of_any_size = pytest.mark.parametrize(
     ("make", "times"),
     some_of(product([population, mixture, uniform, skewed, dependent], [1 / 3, 1, 3]), 5, part_in_ci=3),
 )
+
+
+@on_some_days
+@in_tables_of_any_size
 def test_honest_tables_lie_within_two_standard_errors(
     make: Callable[[int, int], pd.DataFrame], times: float
 ) -> None:
@@ -177,10 +180,7 @@ def test_honest_tables_lie_within_two_standard_errors(
     assert people.std() <= 1.25 * error.mean()
 
 
-@pytest.mark.parametrize(
-    ("make", "times"),
-    some_of(product([population, mixture, uniform, skewed, dependent], [1 / 3, 1, 3]), 5, part_in_ci=3),
-)
+@in_tables_of_any_size
 def test_honest_distances_lie_within_two_standard_errors(
     make: Callable[[int, int], pd.DataFrame], times: float
 ) -> None:

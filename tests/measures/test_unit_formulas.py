@@ -51,8 +51,7 @@ def place_in_cells(
     kept = ~np.isin(f.t, excluded)
     keys = combine_keys([[combinations_of(gt), combinations_of(sd)]], [len(QUASI_IDENTIFIERS)])
     t = np.array([TARGET_LEVELS.index(level) for _, level in gt])
-    position = np.searchsorted(f.q * f.targets + f.t, keys.q[0] * f.targets + t)
-    return Rows(f, position, np.array(units), f.d * kept, f.s * kept, NO_GUESS)
+    return Rows(f, f.find_cell(keys.q[0], t), np.array(units), f.d * kept, f.s * kept, NO_GUESS)
 
 
 @given(tables(), tables(most=20), UNITS, st.lists(st.sampled_from(range(4)), max_size=2))

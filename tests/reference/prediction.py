@@ -152,10 +152,7 @@ def classification(
     gains = [int(bool(o["correct_SD_same_size"])) - int(bool(o["correct_GT_same_size"])) for o in outcomes]
     low, high = paired_interval(gains)
     return {
-        "accuracy_SD": percent(right["SD"], N_d),
-        "accuracy_GT": percent(right["GT"], N_d),
-        "accuracy_GT_in_sample": percent(right["GT_in_sample"], N_d),
-        "accuracy_naive": percent(right["naive"], N_d),
+        **{f"accuracy_{who}": percent(right[who], N_d) for who in ("SD", "GT", "GT_in_sample", "naive")},
         "gain_over_naive": percent(right["SD"] - right["naive"], N_d),
         "gain_over_GT": percent(right["SD_same_size"] - right["GT_same_size"], N_d),
         "gain_over_GT_low": 100 * low,
@@ -202,15 +199,12 @@ def regression(
     kinds = ("SD", "GT", "GT_in_sample", "naive")
     squares: dict[str, list[float]] = {kind: [] for kind in kinds}
     close = dict.fromkeys(kinds, 0)
-    worse = {"GT": 0, "GT_in_sample": 0}
+    learned = ("SD", "GT", "GT_in_sample")
+    worse = {"worse_from_SD": 0, "worse_from_SD_in_sample": 0}
     for i, record in enumerate(ground_truth):
         true = record[target]
         if true in no_number:
-            unknown = (
-                *("relative_error_SD", "relative_error_GT", "relative_error_GT_in_sample"),
-                *("worse_from_SD", "worse_from_SD_in_sample", "at_risk"),
-            )
-            outcomes.append(dict.fromkeys(unknown))
+            outcomes.append(dict.fromkeys([*(f"relative_error_{who}" for who in learned), *worse, "at_risk"]))
             continue
         assert isinstance(true, (int, float))
         others = [r for j, r in enumerate(ground_truth) if j != i and r[target] not in no_number]
@@ -225,27 +219,16 @@ def regression(
         for who, value in predicted.items():
             squares[who].append((value - true) ** 2)
             close[who] += relative_error(true, value) < epsilon
-        is_worse = {kind: abs(predicted["SD"] - true) > abs(predicted[kind] - true) for kind in worse}
-        for kind in worse:
-            worse[kind] += is_worse[kind]
-        outcomes.append(
-            {
-                "relative_error_SD": relative_error(true, predicted["SD"]),
-                "relative_error_GT": relative_error(true, predicted["GT"]),
-                "relative_error_GT_in_sample": relative_error(true, predicted["GT_in_sample"]),
-                "worse_from_SD": is_worse["GT"],
-                "worse_from_SD_in_sample": is_worse["GT_in_sample"],
-                "at_risk": relative_error(true, predicted["SD"]) < epsilon,
-            }
-        )
+        error = {who: abs(predicted[who] - true) for who in learned}
+        is_worse = dict(zip(worse, (error["SD"] > error[who] for who in ("GT", "GT_in_sample")), strict=True))
+        for name in worse:
+            worse[name] += is_worse[name]
+        relative = {f"relative_error_{who}": relative_error(true, predicted[who]) for who in learned}
+        outcomes.append({**relative, **is_worse, "at_risk": relative["relative_error_SD"] < epsilon})
     scored = len(squares["SD"])
     return {
-        "mse_SD": math.fsum(squares["SD"]) / scored,
-        "mse_GT": math.fsum(squares["GT"]) / scored,
-        "mse_GT_in_sample": math.fsum(squares["GT_in_sample"]) / scored,
-        "mse_naive": math.fsum(squares["naive"]) / scored,
-        "worse_from_SD": percent(worse["GT"], scored),
-        "worse_from_SD_in_sample": percent(worse["GT_in_sample"], scored),
+        **{f"mse_{who}": math.fsum(squares[who]) / scored for who in kinds},
+        **{name: percent(number, scored) for name, number in worse.items()},
         "RAPID": percent(close["SD"], scored),
         "RAPID_GT": percent(close["GT"], scored),
         "RAPID_naive": percent(close["naive"], scored),
