@@ -34,10 +34,11 @@ from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
     BY_SYNTHETIC,
     GOOD,
-    POINTS,
     RECORDS,
     WEIGHTED,
     Words,
+    by_chance_of,
+    described,
     figure,
     neutral,
     points,
@@ -141,13 +142,7 @@ class Found:
         "of other people",
         subject="people found ({column})",
     )
-    found_by_chance: float = neutral(
-        "people found: by chance",
-        "How far chance alone takes the figure once in 10,000 honest tables of this size.",
-        POINTS,
-        source=GOOD,
-        beside=BY_CHANCE,
-    )
+    found_by_chance: float = described(by_chance_of("people found", source=GOOD, beside=BY_CHANCE))
     people: int = neutral("people looked at", "Confidential records that were looked at.", RECORDS)
 
     @property

@@ -24,9 +24,9 @@ from disclosure_pipeline.measures.words import (
     BY_FRESH_SAMPLE,
     BY_SYNTHETIC,
     GOOD,
-    POINTS,
     SYNTHETIC,
     Words,
+    by_chance_of,
     described,
     figure,
     neutral,
@@ -95,12 +95,8 @@ class PeopleCopied:
         subject="people in the synthetic table, unchanged",
     )
     people_copied_beyond_se: float = described(standard_error_of("people_copied_beyond"))
-    people_copied_by_chance: float = neutral(
-        "people found beyond a fresh sample: by chance",
-        "How far chance alone takes the figure once in 10,000 honest tables of this size.",
-        POINTS,
-        source=GOOD,
-        beside=BY_CHANCE,
+    people_copied_by_chance: float = described(
+        by_chance_of("people found beyond a fresh sample", source=GOOD, beside=BY_CHANCE)
     )
 
 
@@ -248,12 +244,7 @@ class Repeats:
         finding="{more} synthetic records in 100 repeat another one than records of other people would",
         subject="synthetic records that repeat another one",
     )
-    repeats_by_chance: float = neutral(
-        "repeated records beyond a fresh sample: by chance",
-        "How far chance alone takes the figure once in 10,000 honest tables of this size.",
-        POINTS,
-        source=GOOD,
-    )
+    repeats_by_chance: float = described(by_chance_of("repeated records beyond a fresh sample", source=GOOD))
 
 
 def repeats(counts: PeopleCounts, sizes: Sizes, records_per_unit: float = 1) -> Repeats:

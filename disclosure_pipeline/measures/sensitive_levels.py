@@ -27,6 +27,8 @@ from disclosure_pipeline.measures.words import (
     WEIGHTED,
     WITH_LEVEL,
     Words,
+    by_chance_of,
+    described,
     figure,
     neutral,
     points,
@@ -67,12 +69,7 @@ class Right:
         subject="people rightly told to have {column}",
         beside=BEYOND_OTHERS,
     )
-    right_by_chance: float = neutral(
-        "right about a sensitive value: by chance",
-        "How far chance alone takes the figure once in 10,000 honest tables of this size.",
-        POINTS,
-        beside=BY_CHANCE,
-    )
+    right_by_chance: float = described(by_chance_of("right about a sensitive value", beside=BY_CHANCE))
 
     @property
     def bounded(self) -> float:

@@ -43,6 +43,7 @@ from disclosure_pipeline.measures.words import (
     POINTS,
     SYNTHETIC,
     Words,
+    by_chance_of,
     described,
     figure,
     neutral,
@@ -228,7 +229,6 @@ def count_unique_in_any(d_q: IntArray, s_q_of_tables: Sequence[IntArray], keys: 
 
 
 PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES = "people_in_releases", "shared_with_releases"
-_BY_CHANCE = "How far chance alone takes the figure once in 10,000 honest tables of this size."
 
 RELEASED_WORDS: dict[str, Words] = {
     "releases_gone": Words.neutral(
@@ -259,8 +259,8 @@ RELEASED_WORDS: dict[str, Words] = {
         subject="people in any release, unchanged",
     ),
     "people_in_releases_beyond_se": replace(standard_error_of("people_in_releases_beyond"), beside=""),
-    "people_in_releases_by_chance": Words.neutral(
-        "people found in any release beyond a fresh sample: by chance", _BY_CHANCE, POINTS, source=GOOD
+    "people_in_releases_by_chance": by_chance_of(
+        "people found in any release beyond a fresh sample", source=GOOD
     ),
     "shared_with_releases": Words(
         "records shared with earlier releases",
@@ -284,12 +284,8 @@ RELEASED_WORDS: dict[str, Words] = {
         subject="records of a table that was published before",
     ),
     "shared_with_releases_beyond_se": standard_error_of("shared_with_releases_beyond"),
-    "shared_with_releases_by_chance": Words.neutral(
-        "records shared with earlier releases beyond a fresh draw: by chance",
-        _BY_CHANCE,
-        POINTS,
-        source=GOOD,
-        beside=BY_CHANCE,
+    "shared_with_releases_by_chance": by_chance_of(
+        "records shared with earlier releases beyond a fresh draw", source=GOOD, beside=BY_CHANCE
     ),
 }
 """Words of the people found in any release, and of the records that a candidate shares with earlier ones."""

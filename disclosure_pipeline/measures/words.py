@@ -156,6 +156,12 @@ def standard_error_of(figure: str, unit: str = POINTS) -> Words:
     return Words.neutral(title, sentence, unit, beside="±")
 
 
+def by_chance_of(title: str, **more: Any) -> Words:
+    """Return the words of how far chance alone takes a figure of that title, in percentage points."""
+    sentence = "How far chance alone takes the figure once in 10,000 honest tables of this size."
+    return Words.neutral(f"{title}: by chance", sentence, POINTS, **more)
+
+
 def words_of_fields(measures: type, names: Iterable[str] | None = None) -> dict[str, Words]:
     """Return the words of the fields of a dataclass, by default of all of them.
 
