@@ -173,7 +173,6 @@ FIGURES = (
         weighed=place_beyond(
             "population_targets", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
         ),
-        own="Dorig",
         public="share",
         adds=is_disclosed,
         compared=Baseline(

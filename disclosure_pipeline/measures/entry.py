@@ -52,14 +52,13 @@ its "unit", in the public edition of the dossier only; or "exact", if it reveals
 class Default:
     """The bound that every gate has of a figure.
 
-    A policy may set any from `lowest` up to, not including, `below`. `text`: what the bound is in percent of.
+    A policy may set any from 0 up to, not including, `below`. `text`: what the bound is in percent of.
     `by_way`: the bounds that differ in some of the ways in which people are found.
     """
 
     statistic: Statistic
     bound: float
     text: str
-    lowest: float = 0
     below: float = 100
     by_way: Mapping[str, float] = field(default_factory=dict)
 
@@ -127,7 +126,7 @@ class Figure:
     also: further frames with rows of it, in the same columns.
     weighed: its place by weight, each record counting as the people it represents.
     statistics: what a policy may bound. default: what every gate bounds.
-    family: the section of `measures` that it needs. own: the name of GT's own risk.
+    family: the section of `measures` that it needs.
     is_doubt: beyond its bound, nothing can be judged. may_be_waived: a waiver may lift its bound although
         every gate has it.
     is_of_release: all files of a candidate have one figure together. is_stacked: it is also bounded for all
@@ -149,8 +148,7 @@ class Figure:
     weighed: Place | None = None
     default: Default | None = None
     family: str = ""
-    largest: float | None = 100
-    own: str = ""
+    largest: float = 100
     is_doubt: bool = False
     may_be_waived: bool = False
     is_of_release: bool = False

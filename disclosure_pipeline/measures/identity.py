@@ -133,7 +133,6 @@ FIGURES = (
         "found",
         statistics=("at_most", "at_most_share"),
         weighed=Place("population", value="repU_weighted", se="repU_weighted_se", own="UiO_weighted"),
-        own="UiO",
         public="share",
         adds=is_replicated,
     ),

@@ -161,7 +161,6 @@ FIGURES = (
         weighed=place_beyond(
             "sensitive", "DiSCO", WEIGHTED, own="Dorig_weighted", permuted="DiSCO_chance_weighted"
         ),
-        own="Dorig",
         follows="DiSCO",
     ),
     Figure(

@@ -375,10 +375,10 @@ def _find_words_with_chance(figure: Figure) -> set[Statistic]:
 
 def _find_wrong_range(figure: Figure, number: float) -> Iterator[str]:
     name, default = figure.name, figure.default
-    if default is not None and not default.lowest <= number < default.below:
+    if default is not None and not 0 <= number < default.below:
         yield (
-            f"the bound of {name} is {number:g}: it must be at least {default.lowest:g} and less than "
+            f"the bound of {name} is {number:g}: it must be at least 0 and less than "
             f"{default.below:g}, so that it is not kept by every table"
         )
-    if figure.largest is not None and number > figure.largest:
+    if number > figure.largest:
         yield f"{name} is never above {figure.largest:g}: lower its bound"

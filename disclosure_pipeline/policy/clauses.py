@@ -103,7 +103,7 @@ class Clause:
         """GT's own risk that the bound is a share of; None for an absolute bound."""
         if self.earlier is not None:
             return self.earlier.share_of
-        return self.entry.own if self.statistic == "at_most_share" and self.entry is not None else None
+        return self.entry.place.own if self.statistic == "at_most_share" and self.entry is not None else None
 
     @property
     def control(self) -> bool:

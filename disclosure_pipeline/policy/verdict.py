@@ -470,10 +470,7 @@ def _rank(judgement: Judgement) -> tuple[int, int, bool, float]:
     was released.
     """
     clause, outcome, entry = judgement.clause, judgement.outcome, judgement.clause.entry
-    default = None if entry is None else entry.default
-    lowest = 0.0 if default is None else default.lowest
-    value, limit = (None if of is None else of - lowest for of in (judgement.value, judgement.limit))
-    share = compute_share_of_bound(value, limit, at_least=clause.at_least)
+    share = compute_share_of_bound(judgement.value, judgement.limit, at_least=clause.at_least)
     if outcome == "kept":
         is_fixed = entry is not None and not entry.statistics
         is_unranked = is_fixed or clause.warns or clause.figure in OVERLAPS

@@ -43,7 +43,9 @@ CHANGES: dict[str, Change] = {
     "every figure is a guard": lambda entry: replace(entry, default=Default("at_most", 0.001, "A guard now")),
     "every figure is a doubt": lambda entry: replace(entry, is_doubt=True, default=None),
     "every figure is bounded otherwise": lambda entry: replace(entry, statistics=("at_least",)),
-    "every figure is a share of another": lambda entry: replace(entry, own="another"),
+    "every figure is a share of another": lambda entry: replace(
+        entry, place=replace(entry.place, own="another")
+    ),
 }
 
 
