@@ -25,7 +25,7 @@ def copies(gt: Sequence[Row], sd: Sequence[Row]) -> dict[str, float]:
     shares["unique_copies_beyond"] = shares["unique_copies"] - max(
         shares["unique_copies_others"], shares["unique_copies_apart"]
     )
-    alone = sum(gt.count(row) == 1 for row in gt)
+    alone = len(unique)
     fresh = [
         1 - math.exp(-len(sd) * seen_twice / (len(gt) * alone)) if alone else 0.0,  # 2 f2 = seen_twice
         1 - sum(sd.count(row) == 1 for row in sd) / len(sd),

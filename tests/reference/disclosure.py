@@ -30,7 +30,8 @@ Edges = Literal["pooled", "ground_truth", "equal_width"] | Mapping[str, Sequence
 SpecialValues = Mapping[str, Sequence[float]]
 Row = dict[str, object]
 
-TABLES = ("original", "synthetic", "Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO")
+DEFINITIONS = ("Dorig", "Dsyn", "iS", "DiS", "DiSCO", "DiSDiO")
+TABLES = ("original", "synthetic", *DEFINITIONS)
 STEPS = ("target_levels", "missing_target", "missing_key", "pairs", "count_over")
 FEWEST_QUANTILE_GROUPS = 3
 
@@ -223,10 +224,6 @@ def sum_by_key(table: Table) -> Counter[Key]:
     return sums
 
 
-def total(table: Table) -> int:
-    return sum(table.values())
-
-
 def tables(d: Table, s: Table) -> dict[str, Table]:
     """Return every table of [R App. 1]. "pd = 1" is "one t has all records of q", tested on integers."""
     result: dict[str, Table] = {name: Counter() for name in TABLES}
@@ -303,7 +300,7 @@ def reduce(
                 reduced[name][cell] = count
             else:
                 taken[step] += count
-        excluded[name] = {**{step: taken[step] for step in STEPS}, "remaining": total(reduced[name])}
+        excluded[name] = {**{step: taken[step] for step in STEPS}, "remaining": reduced[name].total()}
     return reduced, excluded
 
 
@@ -329,12 +326,7 @@ def attribute(reduced: Mapping[str, Table], n_d: int, n_s: int) -> Row:
     """Return attribute disclosure, from the tables after the exclusions, as shares of all records."""
     denominators = [d_tq for d_tq in reduced["DiSCO"].values() if d_tq > 0]
     return {
-        "Dorig": percent(total(reduced["Dorig"]), n_d),
-        "Dsyn": percent(total(reduced["Dsyn"]), n_s),
-        "iS": percent(total(reduced["iS"]), n_d),
-        "DiS": percent(total(reduced["DiS"]), n_d),
-        "DiSCO": percent(total(reduced["DiSCO"]), n_d),
-        "DiSDiO": percent(total(reduced["DiSDiO"]), n_d),
+        **{name: percent(reduced[name].total(), n_s if name == "Dsyn" else n_d) for name in DEFINITIONS},
         "max_denom": max(denominators, default=0),
         "mean_denom": float(Fraction(sum(denominators), len(denominators))) if denominators else math.nan,
     }
@@ -371,7 +363,7 @@ def cap_measures(untouched: Mapping[str, Table], reduced: Mapping[str, Table], n
         "CAPd": percent(sum_of_shares(d, d), n_d),
         "CAPs": percent(sum_of_shares(s, s), n_s),
         "DCAP": percent(sum_of_shares(s, d), n_d),
-        "TCAP": percent(total(reduced["DiSCO"]), total(reduced["iS"])),
+        "TCAP": percent(reduced["DiSCO"].total(), reduced["iS"].total()),
     }
 
 
@@ -381,7 +373,7 @@ def one_way(reduced: Mapping[str, Table], thresholds: tuple[float, float]) -> li
     by_level: Counter[Level] = Counter()
     for (_, t), d_tq in reduced["DiSCO"].items():
         by_level[t] += d_tq
-    everything = total(reduced["original"])
+    everything = reduced["original"].total()
     disclosed = sum(by_level.values())
     most = max(by_level.values(), default=0)
     flags: list[Row] = []

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 Value = str | int | float | bool | None
 Record = Mapping[str, Value]
@@ -109,29 +110,23 @@ def binned(
     return [with_bins(record) for record in gt], [with_bins(record) for record in sd]
 
 
-def edges(gt: Sequence[Value], sd: Sequence[Value], bins: int) -> list[Fraction] | list[float]:
+def edges(gt: Sequence[Value], sd: Sequence[Value], bins: int) -> list[Fraction | float]:
     """Return the edges between the bins over GT's range.
 
     Fractions where both tables hold whole numbers only, else the floats of numpy.linspace.
     """
-    numbers = [number(value) for value in gt if value is not None]
-    if all(
-        isinstance(value, int) for value in numbers + [number(value) for value in sd if value is not None]
-    ):
-        low, high = Fraction(min(numbers)), Fraction(max(numbers))
-        if low == high:
-            margin = abs(low) / 1000 or Fraction(1, 1000)
-            low, high = low - margin, high + margin
-        return [low + (high - low) * k / bins for k in range(1, bins)]
-    low_float, high_float = float(min(numbers)), float(max(numbers))
-    if low_float == high_float:
-        aside_float = 0.001 * abs(low_float) or 0.001
-        low_float, high_float = low_float - aside_float, high_float + aside_float
-    step = (high_float - low_float) / bins
-    return [k * step + low_float for k in range(1, bins)]
+    numbers, of_SD = ([number(value) for value in table if value is not None] for table in (gt, sd))
+    is_whole = all(isinstance(value, int) for value in numbers + of_SD)
+    kind: Any = Fraction if is_whole else float
+    low, high, thousandth = kind(min(numbers)), kind(max(numbers)), kind("0.001")
+    if low == high:
+        margin = thousandth * abs(low) or thousandth
+        low, high = low - margin, high + margin
+    step = (high - low) / bins
+    return [k * step + low for k in range(1, bins)]
 
 
-def bin_of(value: Value, between: list[Fraction] | list[float]) -> int | None:
+def bin_of(value: Value, between: Sequence[Fraction | float]) -> int | None:
     """Return the number of edges below a value: bins are closed on the right. Missing stays missing."""
     return None if value is None else sum(1 for edge in between if edge < number(value))
 

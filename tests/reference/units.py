@@ -18,12 +18,8 @@ def copies(gt: Sequence[object], units: Units, sd: Sequence[object]) -> dict[str
     N = len(gt)
     number = [len(owners(row, gt, units)) for row in gt]
     alone = [row for row, of_row in zip(gt, number, strict=True) if of_row == 1]
-    hit = sum(
-        len(alone_like(gt[j], i, j, gt, units))
-        for i in range(N)
-        for j in range(N)
-        if gt[i] == gt[j] and units[i] != units[j] and number[i] == 2
-    )
+    # Without the unit of record i, only the unit of record j has it.
+    hit = sum(gt[i] == gt[j] and units[i] != units[j] and number[i] == 2 for i in range(N) for j in range(N))
     fresh = [
         1 - math.exp(-len(sd) * hit / (N * len(alone))) if alone else 0.0,
         1 - sum(sd.count(row) == 1 for row in sd) / len(sd),
@@ -35,12 +31,6 @@ def copies(gt: Sequence[object], units: Units, sd: Sequence[object]) -> dict[str
         "people_copied": 100 * sum(row in sd for row in alone) / N,
         "people_copied_expected": 100 * len(alone) / N * min(fresh),
     }
-
-
-def alone_like(row: object, i: int, j: int, gt: Sequence[object], units: Units) -> list[int]:
-    """Return record j if, without the unit of record i, only one unit has it."""
-    rest = {unit for record, unit in zip(gt, units, strict=True) if record == row and unit != units[i]}
-    return [j] if rest == {units[j]} else []
 
 
 def nearer(gt: Sequence[Row], units: Units, sd: Sequence[Row], ordered: Sequence[bool]) -> Fraction:
