@@ -167,42 +167,31 @@ def code_column(column: Any, columns: Sequence[pd.Series[Any]], tables: Sequence
 
 
 def code_stored(column: Any, kind: Kind, stored: Sequence[tuple[StoredColumn, Any]]) -> CodedColumn:
-    """Code a column that holds this kind of values in all tables, as `store_column` returns it."""
-    coded, differs = _code_and_mark(column, kind, stored)
-    if differs is None:
-        return coded
-    marked = tuple(
-        replace(table, rounded=int(table.counts[by_position].sum()))
-        for table, by_position in zip(coded.tables, differs, strict=True)
-    )
-    return replace(coded, tables=marked)
+    """Code a column that holds this kind of values in all tables, as `store_column` returns it.
 
-
-def _code_and_mark(
-    column: Any, kind: Kind, stored: Sequence[tuple[StoredColumn, Any]]
-) -> tuple[CodedColumn, list[Mask] | None]:
-    """Code a column, and mark the entries of `position` whose value differs from its level by rounding noise.
-
-    The marks are None if no value does: see `mark_run_starts`. `rounded` is not set.
+    Numbers that differ by rounding noise get one code: see `mark_run_starts`.
     """
     comparable = _make_comparable(column, kind, [own_levels for _, own_levels in stored])
     levels, positions = unite_levels(comparable)
-    first = mark_run_starts(levels) if kind is Kind.NUMBER and levels.dtype.kind == "f" else None
     dtype = np.min_scalar_type(-len(levels) - 1)
-    over_union = [  # -1, missing, takes the last entry
-        np.append(position, len(levels)).astype(dtype)[table.position]
+    tables = [  # -1, missing, takes the last entry
+        replace(table, position=np.append(position, len(levels)).astype(dtype)[table.position])
         for position, (table, _) in zip(positions, stored, strict=True)
     ]
-    differs = None
+    first = mark_run_starts(levels) if kind is Kind.NUMBER and levels.dtype.kind == "f" else None
     if first is not None:
-        differs = [np.append(~first, False)[position] for position in over_union]
-        new_code = np.append(np.cumsum(first) - 1, np.count_nonzero(first))
-        over_union = [new_code.astype(position.dtype)[position] for position in over_union]
+        differs = np.append(~first, False)
+        new_code = np.append(np.cumsum(first) - 1, np.count_nonzero(first)).astype(dtype)
+        tables = [
+            replace(
+                table,
+                position=new_code[table.position],
+                rounded=int(table.counts[differs[table.position]].sum()),
+            )
+            for table in tables
+        ]
         levels = levels[first]
-    coded = tuple(
-        replace(table, position=position) for position, (table, _) in zip(over_union, stored, strict=True)
-    )
-    return CodedColumn(column, kind, coded, levels), differs
+    return CodedColumn(column, kind, tuple(tables), levels)
 
 
 def store_column(
@@ -276,30 +265,18 @@ def code_distinct(column: Any, tables: Sequence[Distinct], names: Sequence[str])
     `codes[i]` are the codes of the values, not the records, of table i, then the code of missing; `counts`
     are the numbers of records. Messages call the tables by `names`.
     """
-    values = [table.values for table in tables]
-    coded, differs = _code_and_mark(
-        column, find_common_kind(column, values, names), [*map(store_column, values)]
-    )
-    weighted = [
-        _weight_by_counts(codes, table.counts, coded.size)
-        for codes, table in zip(coded.codes, tables, strict=True)
-    ]
-    if differs is not None:
-        rounded = [
-            stored.look_up(by_position) for stored, by_position in zip(coded.tables, differs, strict=True)
-        ]
-        weighted = [
-            replace(stored, rounded=int(table.counts[:-1][differing].sum()))
-            for stored, table, differing in zip(weighted, tables, rounded, strict=True)
-        ]
-    return replace(coded, tables=tuple(weighted))
+    kind = find_common_kind(column, [table.values for table in tables], names)
+    return code_stored(column, kind, [*map(_store_distinct, tables)])
 
 
-def _weight_by_counts(codes: IntArray, counts: IntArray, size: int) -> StoredColumn:
-    codes_and_missing = np.append(codes, size - 1).astype(np.int64)
-    records = np.zeros(size, dtype=np.int64)
-    np.add.at(records, codes_and_missing, counts)
-    return StoredColumn(codes_and_missing, 0, np.arange(size), records)
+def _store_distinct(table: Distinct) -> tuple[StoredColumn, Any]:
+    """Return what `store_column` does, with an entry for each value and one for missing."""
+    stored, levels = store_column(table.values)
+    position = np.append(np.arange(len(levels)), -1)
+    codes = np.append(stored.look_up(stored.position), -1)
+    counts = np.zeros(len(position), dtype=np.int64)
+    np.add.at(counts, codes, table.counts)
+    return StoredColumn(codes, 0, position, counts), levels
 
 
 def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
