@@ -121,20 +121,20 @@ def _find_problem(path: StoragePath, file: str, size: int, file_format: FileForm
         opened.seek(max(0, size - 8))
         tail = opened.read()
         opened.seek(0)
+        kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
         if file_format.format == "parquet":
-            return _examine_ends(head, tail, b"PAR1", "Parquet")
+            return _examine_ends(head, tail, kind, b"PAR1", "Parquet")
         if file_format.format == "arrow":
-            return _examine_ends(head, tail, b"ARROW1", "Arrow")
+            return _examine_ends(head, tail, kind, b"ARROW1", "Arrow")
         if file_format.format in _STARTS:
-            return _examine_start(head, file_format)
-        return _examine_text(opened, head, file_format)
+            return _examine_start(head, kind, file_format)
+        return _examine_text(opened, kind, file_format)
 
 
-def _examine_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | None:
+def _examine_ends(head: bytes, tail: bytes, kind: str | None, magic: bytes, name: str) -> str | None:
     """Compare both ends: files of these formats begin and end with the same bytes."""
     if head.startswith(magic):
         return None if tail.endswith(magic) else "damaged: it is cut off, its last bytes are missing"
-    kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
     begins_as_text = head.startswith(codecs.BOM_UTF8) or head[:1].isascii()
     if kind is None and begins_as_text and all(byte >= ord(" ") or byte in b"\t\r\n" for byte in head):
         kind = "text, such as CSV"
@@ -143,21 +143,19 @@ def _examine_ends(head: bytes, tail: bytes, magic: bytes, name: str) -> str | No
     return f"of another format: its name says {name}, its content is {kind}; give it the right name"
 
 
-def _examine_start(head: bytes, file_format: FileFormat) -> str:
+def _examine_start(head: bytes, kind: str | None, file_format: FileFormat) -> str:
     """Compare the start, and say what may be wrong behind it: errors of the readers may quote a value."""
     starts, name = _STARTS[file_format.format]
     if head.startswith(starts):
         other = ", or its text has another encoding: declare it" if file_format.format in STATISTICS else ""
         return f"damaged or cut off{other}"
-    kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
     if kind is None:
         return f"damaged, or of another format: it does not begin as a file of {name} does"
     return f"of another format: its name says {name}, its content is {kind}; give it the right name"
 
 
-def _examine_text(opened: Any, head: bytes, file_format: FileFormat) -> str | None:
+def _examine_text(opened: Any, kind: str | None, file_format: FileFormat) -> str | None:
     codec = file_format.codec
-    kind = next((kind for start, kind in _MAGIC.items() if head.startswith(start)), None)
     if codec is None and kind is not None:
         return f"of another format: its name says text, its content is {kind}; give it the right name"
     if codec is not None and kind != _CODECS[codec]:
@@ -179,7 +177,7 @@ def _decode(stream: Any, encoding: str | None) -> Iterator[str]:
         chunk = stream.read(_CHUNK)
         mark = next((name for start, name in _MARKS.items() if is_first and chunk.startswith(start)), None)
         if encoding is None and (mark or b"\x00" in chunk):
-            found = f"{mark}" if mark else "UTF-16, or not text, as it holds zero bytes"
+            found = mark or "UTF-16, or not text, as it holds zero bytes"
             raise UnicodeError(f"of another encoding: it is {found}; {_SAVE_AS_UTF8}")
         is_first = False
         try:
