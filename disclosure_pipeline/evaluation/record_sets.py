@@ -28,7 +28,7 @@ from disclosure_pipeline.measures.copies import Combinations, CopyCounts
 from disclosure_pipeline.measures.exact import Floats, IntArray, total
 from disclosure_pipeline.measures.samples import Sizes, average_records_per_unit
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import RealValues, find_values_of_units
+from disclosure_pipeline.tables import additions
 from disclosure_pipeline.tables.alignment import missing_owners_error, require_unit, weigh_records
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.grouping import Grouping
@@ -272,7 +272,7 @@ def _add_single_columns(records: RecordSets) -> RecordSets:
 
 def find_real_values(
     opened: OpenedTables, columns: Sequence[CodedColumn], people: PeopleRecords | None
-) -> list[RealValues]:
+) -> list[additions.RealValues]:
     """Return the columns like identifiers of which SD has GT's values: see `OpenedTables.find_real_values`.
 
     `people`: all records, where people have several. A value that a unit has several times is its own as long
@@ -289,7 +289,7 @@ def find_real_values(
             column.codes[0][held].astype(np.int64), people.unit[held], column.missing
         )
         of_syntheses = (
-            find_values_of_units(column, values, synthesis, comparisons, people.records_per_unit)
+            additions.find_real_values(column, synthesis, comparisons, values, people.records_per_unit)
             for synthesis in range(1, len(column.tables))
         )
         by_unit += [found for found in of_syntheses if found]

@@ -20,7 +20,7 @@ from disclosure_pipeline.measures.chance import holds_real_values, is_like_ident
 from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.exact import percent, total
 from disclosure_pipeline.measures.samples import Sizes
-from disclosure_pipeline.tables.coding import Distinct, code_distinct
+from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.dictionary import (
     CATEGORIES,
     DATES,
@@ -31,7 +31,7 @@ from disclosure_pipeline.tables.dictionary import (
     Violation,
 )
 from disclosure_pipeline.tables.levels import EXACT_IN_FLOAT, CodedColumn, IntArray
-from disclosure_pipeline.tables.messages import listed, table_names
+from disclosure_pipeline.tables.messages import listed
 
 GT_IDENTIFIER = "holds identifiers of the ground truth"
 IDENTIFIER = "is a text identifier, which no synthetic table may have: leave the column out"
@@ -93,25 +93,20 @@ class RealValues:
     found: float
 
 
-def find_real_values(column: CodedColumn, synthesis: int, comparisons: int = 1) -> RealValues | None:
-    """Return the column if a synthesis has GT's values of it, and it is like an identifier, else None.
-
-    `comparisons` is the number of columns and tables that are looked at: see `holds_real_values`.
-    """
-    return find_values_of_units(
-        column, Combinations.of_records(column.counts[0][:-1]), synthesis, comparisons
-    )
-
-
-def find_values_of_units(
+def find_real_values(
     column: CodedColumn,
-    values: Combinations,
     synthesis: int,
     comparisons: int = 1,
+    values: Combinations | None = None,
     records_per_unit: float = 1,
 ) -> RealValues | None:
-    """Return the same where a value that a unit has several times is its own as long as no other has it."""
+    """Return the column if a synthesis has GT's values of it, and it is like an identifier, else None.
+
+    `comparisons` is the number of columns and tables that are looked at: see `holds_real_values`. With the
+    `values` of units, one that a unit has several times is its own as long as no other has it.
+    """
     sizes = Sizes(*(total(column.counts[table]) for table in (0, synthesis)))
+    values = values or Combinations.of_records(column.counts[0][:-1])
     counts = values.count_copies(column.counts[synthesis][:-1])
     if not holds_real_values(counts, sizes, comparisons, records_per_unit):
         return None
@@ -120,27 +115,34 @@ def find_values_of_units(
 
 
 def find_real_values_in(
-    columns: Sequence[CodedColumn], tables: Sequence[Mapping[Any, Distinct]]
+    columns: Sequence[CodedColumn],
+    tables: Sequence[Any],
+    names: Sequence[str],
+    may_identify: Callable[[Any], bool],
+    code: Callable[[Any, tuple[Any, Any], tuple[str, str]], CodedColumn | None],
 ) -> list[RealValues]:
-    """Return the columns of each synthesis with real values; `columns` are those already coded."""
+    """Return the columns of each synthesis with real values; `columns` are those already coded.
+
+    `tables` are frames or mappings from names. Of the others, those of GT that `may_identify` are coded by
+    `code`, which returns None if their values cannot be compared.
+    """
     coded = {column.name: column for column in columns}
-    names = table_names(len(tables))
-    comparisons = sum(len(table) for table in tables[1:])
+    comparisons = sum(len(list(table)) for table in tables[1:])
     found = []
     for synthesis, table in enumerate(tables[1:], start=1):
         for name in (name for name in table if name in tables[0]):
             if name in coded:
                 found.append(find_real_values(coded[name], synthesis, comparisons))
-            elif has_own_values(tables[0][name].counts[:-1], tables[0][name].records):
-                both = code_distinct(name, (tables[0][name], table[name]), (names[0], names[synthesis]))
-                of_both = find_real_values(both, 1, comparisons)
+            elif may_identify(tables[0][name]):
+                both = code(name, (tables[0][name], table[name]), (names[0], names[synthesis]))
+                of_both = find_real_values(both, 1, comparisons) if both else None
                 found.append(of_both and replace(of_both, synthesis=synthesis))
     return [values for values in found if values is not None]
 
 
-def has_own_values(counts: IntArray, records: int) -> bool:
-    """Return whether nearly all GT records have a value of their own; `counts` are the records by value."""
-    return is_like_identifier(int((counts == 1).sum()), records)
+def have_own_values(values: Distinct) -> bool:
+    """Return whether nearly all GT records have a value of their own."""
+    return is_like_identifier(int((values.counts[:-1] == 1).sum()), values.records)
 
 
 def may_have_own_values(values: pd.Series[Any]) -> bool:

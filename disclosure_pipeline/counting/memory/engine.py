@@ -21,7 +21,7 @@ from disclosure_pipeline.counting.opening import Engine
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import RealValues, find_real_values, may_have_own_values
+from disclosure_pipeline.tables.additions import RealValues, find_real_values_in, may_have_own_values
 from disclosure_pipeline.tables.alignment import (
     as_frame,
     check_frames,
@@ -151,21 +151,8 @@ class FramesInMemory:
 
     def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
         """Return the columns like identifiers of which SD has GT's values, of all columns, coded or not."""
-        ground_truth, *syntheses = self.frames
-        coded = {column.name: column for column in columns}
         names = self.names or table_names(len(self.frames))
-        comparisons = sum(len(frame.columns) for frame in syntheses)
-        found = []
-        for synthesis, frame in enumerate(syntheses, start=1):
-            for name in (name for name in frame.columns if name in ground_truth.columns):
-                if name in coded:
-                    found.append(find_real_values(coded[name], synthesis, comparisons))
-                elif may_have_own_values(ground_truth[name]):
-                    of_both = _find_in_uncoded(
-                        name, (ground_truth[name], frame[name]), (names[0], names[synthesis]), comparisons
-                    )
-                    found.append(of_both and replace(of_both, synthesis=synthesis))
-        return [values for values in found if values is not None]
+        return find_real_values_in(columns, self.frames, names, may_have_own_values, _code_if_comparable)
 
     def only(self, tables: Sequence[int]) -> FramesInMemory:
         """Return some of the tables, by number and in this order."""
@@ -199,12 +186,11 @@ class FramesInMemory:
         ]
 
 
-def _find_in_uncoded(
-    name: Any, columns: tuple[pd.Series[Any], pd.Series[Any]], names: tuple[str, str], comparisons: int
-) -> RealValues | None:
-    """Find real values in a column that nobody asked for: None if its values cannot be compared."""
+def _code_if_comparable(
+    name: Any, columns: tuple[pd.Series[Any], pd.Series[Any]], names: tuple[str, str]
+) -> CodedColumn | None:
     try:
-        return find_real_values(code_column(name, columns, names), 1, comparisons)
+        return code_column(name, columns, names)
     except InputError:
         return None
 

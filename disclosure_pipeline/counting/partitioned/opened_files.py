@@ -25,9 +25,9 @@ from disclosure_pipeline.counting.partitioned.streams import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import RealValues, find_real_values_in
+from disclosure_pipeline.tables.additions import RealValues, find_real_values_in, have_own_values
 from disclosure_pipeline.tables.alignment import check_frames, code_distinct_columns
-from disclosure_pipeline.tables.coding import stack_distinct
+from disclosure_pipeline.tables.coding import code_distinct, stack_distinct
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract
 from disclosure_pipeline.tables.encoding import Change
@@ -241,7 +241,9 @@ class StreamedTables:
 
     def find_real_values(self, columns: Sequence[CodedColumn]) -> list[RealValues]:
         """Return the columns like identifiers of which SD has GT's values."""
-        return find_real_values_in(columns, [table.distinct for table in self.tables])
+        distinct = [table.distinct for table in self.tables]
+        names = table_names(len(distinct))
+        return find_real_values_in(columns, distinct, names, have_own_values, code_distinct)
 
     def only(self, tables: Sequence[int]) -> StreamedTables:
         """Return some of the tables, in this order; columns already read are not read again."""

@@ -28,9 +28,9 @@ from disclosure_pipeline.counting.relational.transfer import (
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.exact import IntArray, total
 from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
-from disclosure_pipeline.tables.additions import RealValues, find_real_values_in
+from disclosure_pipeline.tables.additions import RealValues, find_real_values_in, have_own_values
 from disclosure_pipeline.tables.alignment import code_distinct_columns, label_values, stack_frames
-from disclosure_pipeline.tables.coding import Distinct, stack_distinct
+from disclosure_pipeline.tables.coding import Distinct, code_distinct, stack_distinct
 from disclosure_pipeline.tables.columnar_files import find_partitions
 from disclosure_pipeline.tables.contract import TableOfValues, canonical_values
 from disclosure_pipeline.tables.dictionary import Contract
@@ -214,7 +214,7 @@ class DatabaseTables:
             known = [
                 {name: tables[i] for name, tables in by_column.items()} for i in range(len(self.columns))
             ]
-        return find_real_values_in(columns, known)
+        return find_real_values_in(columns, known, table_names(len(known)), have_own_values, code_distinct)
 
     def code_records(self, columns: Sequence[CodedColumn], limit: int, seed: int) -> Sequence[CodedColumn]:
         """Return columns with the codes of at most `limit` records of each table, drawn by the seed."""
