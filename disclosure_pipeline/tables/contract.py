@@ -39,6 +39,7 @@ from disclosure_pipeline.tables.dictionary import (
 )
 from disclosure_pipeline.tables.encoding import (
     Change,
+    Encoded,
     RawColumn,
     canonical_records,
     count_levels,
@@ -414,8 +415,8 @@ def canonical_values(
     Raise ContractError if the table, which has `records` records, breaks its contract.
     """
     read = {
-        name: RawColumn.from_values(distinct.values, distinct.counts, contract.dictionary[name])
-        for name, distinct in raw.items()
+        name: RawColumn.read(Encoded.from_values(table.values, table.counts), contract.dictionary[name])
+        for name, table in raw.items()
     }
     canonical, ledger = _to_canonical(columns, records, read, contract)
     return {

@@ -39,15 +39,25 @@ _LARGEST = 2**63
 class Encoded:
     """One column: `codes` (an entry per record, -1: missing) are positions in `levels`, an Arrow array.
 
-    Some levels may occur in no record, and levels may be equal.
+    Some levels may occur in no record, and levels may be equal. With `known_counts` there is a code for each
+    level instead.
     """
 
     codes: IntArray
     levels: Any
+    known_counts: IntArray | None = None
+
+    @classmethod
+    def from_values(cls, values: Any, counts: IntArray) -> Encoded:
+        """Return a column of these values; `counts` are the records with each, and last with missing."""
+        levels = arrow_array(values)
+        return cls(np.append(np.arange(len(levels)), -1), levels, counts)
 
     @cached_property
     def counts(self) -> IntArray:
         """The number of records with each level, and last with missing."""
+        if self.known_counts is not None:
+            return self.known_counts
         return count_codes(self.codes, 0, len(self.levels) + 1)
 
 
@@ -295,29 +305,21 @@ class Change:
 
 @dataclass(frozen=True)
 class RawColumn:
-    """A column of a raw table: its codes, and its levels as the dictionary reads them.
-
-    With `counts` there is a code for each level, and the number of records with it; without, a code for each
-    record.
-    """
+    """A column of a raw table: its codes, and its levels as the dictionary reads them."""
 
     encoded: Encoded
     levels: Levels
-    counts: IntArray | None = None
 
     @classmethod
-    def from_values(cls, values: Any, counts: IntArray, column: Column) -> RawColumn:
-        """Return a column of these values; `counts` are the records with each, and last with missing."""
-        levels = arrow_array(values)
-        codes = np.append(np.arange(len(levels)), -1)
-        return cls(Encoded(codes, levels), read_levels(column, levels), counts)
+    def read(cls, encoded: Encoded, column: Column) -> RawColumn:
+        """Read the levels as the dictionary's column declares them."""
+        return cls(encoded, read_levels(column, encoded.levels))
 
     def count_records(self, codes: IntArray) -> IntArray:
         """Count the records with each of the levels at `codes`, and last with missing, -1; others count 0."""
-        counts = self.encoded.counts if self.counts is None else self.counts
-        occurs = np.zeros(len(counts), dtype=bool)
+        occurs = np.zeros(len(self.encoded.counts), dtype=bool)
         occurs[codes] = True
-        return np.where(occurs, counts, 0)
+        return np.where(occurs, self.encoded.counts, 0)
 
 
 def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColumn]:
@@ -326,7 +328,7 @@ def read_columns(raw: pd.DataFrame, dictionary: Dictionary) -> dict[str, RawColu
     def read(name: str) -> RawColumn:
         encoded = encode(raw[name])
         _ = encoded.counts  # computed here, in a thread, and cached
-        return RawColumn(encoded, read_levels(dictionary[name], encoded.levels))
+        return RawColumn.read(encoded, dictionary[name])
 
     names = [name for name in dictionary if name in raw.columns]
     columns = run_in_threads([partial(read, name) for name in names], threads_for(len(raw)))
@@ -371,8 +373,6 @@ def list_rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str])
 
 def list_changes(column: RawColumn, table: str, name: str) -> list[Change]:
     """Return an entry for each rule that changed records of a column."""
-    counts = column.encoded.counts if column.counts is None else column.counts
-    counted = {
-        rule: int(counts[np.append(where, False)].sum()) for rule, where in column.levels.changed.items()
-    }
+    counts = column.encoded.counts[:-1]
+    counted = {rule: int(counts[where].sum()) for rule, where in column.levels.changed.items()}
     return [Change(table, name, rule, records) for rule, records in counted.items() if records]

@@ -41,7 +41,6 @@ from disclosure_pipeline.tables.encoding import (
     Change,
     Encoded,
     RawColumn,
-    arrow_array,
     canonical_records,
     encode,
     list_changes,
@@ -72,15 +71,12 @@ def canonical_distinct(
     canonical = [dict(columns) for columns in raw]
     ledger: list[Change] = []
     for name in names_in_all(raw):
-        levels = [arrow_array(table[name].values) for table in raw]
-        codes = [np.append(np.arange(len(table_levels)), -1) for table_levels in levels]
-        encoded = list(map(Encoded, codes, levels))
-        counts = [table[name].counts for table in raw]
-        column = infer_column(levels, name in numeric)
-        changed, changes = _to_canonical(name, column, encoded, counts, tables)
+        encoded = [Encoded.from_values(table[name].values, table[name].counts) for table in raw]
+        column = infer_column([table.levels for table in encoded], name in numeric)
+        changed, changes = _to_canonical(name, column, encoded, tables)
         ledger += changes
         for i, values in changed.items():
-            canonical[i][name] = Distinct(pd.Series(values[:-1]), counts[i])
+            canonical[i][name] = Distinct(pd.Series(values[:-1]), encoded[i].counts)
     return canonical, _in_order_of_tables(ledger, tables)
 
 
@@ -100,8 +96,7 @@ def canonical_frames(
     def canonical_column(name: Any) -> tuple[dict[int, Any], list[Change]]:
         encoded = [encode(frame[name]) for frame in raw]
         occurring = [table.levels.filter(pa.array(table.counts[:-1] > 0)) for table in encoded]
-        uncounted = [None] * len(encoded)
-        return _to_canonical(name, infer_column(occurring, name in numeric), encoded, uncounted, tables)
+        return _to_canonical(name, infer_column(occurring, name in numeric), encoded, tables)
 
     records = sum(map(len, raw))
     canonical = run_in_threads([partial(canonical_column, name) for name in names], threads_for(records))
@@ -156,7 +151,6 @@ def _to_canonical(
     name: Any,
     column: Column | None,
     encoded: Sequence[Encoded],
-    counts: Sequence[IntArray | None],
     tables: Sequence[str],
 ) -> tuple[dict[int, Any], list[Change]]:
     """Return a column's canonical records by number of the table, without tables that already have them."""
@@ -164,8 +158,8 @@ def _to_canonical(
     ledger: list[Change] = []
     if column is None:
         return records, ledger
-    for i, (table, table_counts) in enumerate(zip(encoded, counts, strict=True)):
-        read = RawColumn(table, read_levels(column, table.levels), table_counts)
+    for i, table in enumerate(encoded):
+        read = RawColumn.read(table, column)
         if column != _CATEGORY or any(changed.any() for changed in read.levels.changed.values()):
             records[i] = canonical_records(read, column)
             ledger += list_changes(read, tables[i], name)
