@@ -117,12 +117,9 @@ def _convert_to_text(raw: Any, column: Column, changed: dict[str, Mask]) -> Any:
         changed[BLANKS] = to_mask(pc.not_equal(text, trimmed))
         changed[UNICODE] = to_mask(pc.not_equal(trimmed, normal))
         return normal
-    typed = pa.types.is_integer(raw.type) or pa.types.is_floating(raw.type)
-    if column.type in NUMERIC and typed:
+    if column.type in NUMERIC and (pa.types.is_integer(raw.type) or pa.types.is_floating(raw.type)):
         return None
-    if pa.types.is_integer(raw.type):
-        return raw.cast(pa.string())
-    if pa.types.is_decimal(raw.type) and column.type in NUMERIC:
+    if pa.types.is_integer(raw.type) or (column.type in NUMERIC and pa.types.is_decimal(raw.type)):
         return raw.cast(pa.string())
     if pa.types.is_nested(raw.type) or pa.types.is_binary(raw.type) or pa.types.is_large_binary(raw.type):
         return None
@@ -207,13 +204,11 @@ def _find_outside_range(column: Column, values: Any) -> Mask:
 # Each reader returns null for values that are not of the column's type.
 
 
-def _read_text(_column: Column, raw: Any, text: Any, _changed: dict[str, Mask]) -> Any:
-    return pa.nulls(len(raw), pa.string()) if text is None else text
-
-
-def _read_categories(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
-    if text is None or not column.aliases:
-        return _read_text(column, raw, text, changed)
+def _read_texts(column: Column, raw: Any, text: Any, changed: dict[str, Mask]) -> Any:
+    if text is None:
+        return pa.nulls(len(raw), pa.string())
+    if not column.aliases:
+        return text
     aliases = pa.array(list(column.aliases), pa.string())
     position = pc.index_in(text, value_set=aliases)
     changed[ALIAS] = to_mask(position.is_valid())
@@ -411,8 +406,7 @@ def to_mask(array: Any) -> Mask:
 
 
 _READERS = {
-    **dict.fromkeys(CATEGORIES, _read_categories),
-    "text identifier": _read_text,
+    **dict.fromkeys((*CATEGORIES, "text identifier"), _read_texts),
     "integer": _read_integers,
     "number": _read_numbers,
     "boolean": _read_booleans,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
@@ -92,14 +91,17 @@ def open_parquet(path: StoragePath, _format: FileFormat, table: str, stack: Exit
                     yield from reader.iter_batches(batch_size=_ROWS, columns=columns)
                 continue
             # Columns of the folders' names alone take no reading, but need the number of records.
+            rows = reader.metadata.num_rows
             parts = (
                 reader.iter_batches(batch_size=_ROWS, columns=in_files)
                 if in_files
-                else (pa.nulls(rows) for rows in _split(reader.metadata.num_rows))
+                else (pa.nulls(min(_ROWS, rows - start)) for start in range(0, rows, _ROWS))
             )
             for part in parts:
                 arrays = [
-                    part.column(name) if name in in_files else partitions[name].repeat(number, len(part))
+                    part.column(name)
+                    if name in in_files
+                    else _repeat(partitions[name].slice(number, 1), len(part))
                     for name in columns
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
@@ -107,37 +109,25 @@ def open_parquet(path: StoragePath, _format: FileFormat, table: str, stack: Exit
     return OpenTable((*schema.names, *partitions), batches)
 
 
-def _split(records: int) -> Iterator[int]:
-    """Yield the numbers of records of batches."""
-    for start in range(0, records, _ROWS):
-        yield min(_ROWS, records - start)
-
-
 _PARTITION = re.compile(r"([^=]+)=(.*)")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 _WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 
 
-@dataclass(frozen=True)
-class Partition:
-    """A column whose values are in the names of folders: an Arrow array with one entry for each file."""
-
-    values: Any
-
-    def repeat(self, file: int, records: int) -> Any:
-        """Return the value of a file, repeated."""
-        value = self.values.slice(file, 1).drop_null()
-        # Dictionaries with a missing entry cannot be joined.
-        codes = pa.array(np.zeros(records, dtype=np.int32)) if len(value) else pa.nulls(records, pa.int32())
-        return pa.DictionaryArray.from_arrays(codes, value)
+def _repeat(value: Any, records: int) -> Any:
+    """Return the only entry of an Arrow array, repeated."""
+    present = value.drop_null()
+    # Dictionaries with a missing entry cannot be joined.
+    codes = pa.array(np.zeros(records, dtype=np.int32)) if len(present) else pa.nulls(records, pa.int32())
+    return pa.DictionaryArray.from_arrays(codes, present)
 
 
-def find_partitions(path: StoragePath, files: Sequence[Entry], table: str) -> dict[str, Partition]:
+def find_partitions(path: StoragePath, files: Sequence[Entry], table: str) -> dict[str, Any]:
     """Return the columns that a folder is partitioned by, from names of folders such as "year=2019".
 
-    They hold whole numbers, if all values are written as such, else text; a folder without a value means
-    missing. Raise InputError if folders have other names, or do not agree in their columns: no column may be
-    left out unnoticed.
+    They are Arrow arrays with one entry for each file, and hold whole numbers, if all values are written as
+    such, else text; a folder without a value means missing. Raise InputError if folders have other names, or
+    do not agree in their columns: no column may be left out unnoticed.
     """
     rows: list[dict[str, str]] = []
     for file in files if path.is_folder() else ():
@@ -150,7 +140,7 @@ def find_partitions(path: StoragePath, files: Sequence[Entry], table: str) -> di
                 "columns: expected files alone, or folders such as year=2019 for each of them."
             )
         rows.append(row)
-    return {name: Partition(_read_partition([row[name] for row in rows])) for name in (rows or [{}])[0]}
+    return {name: _read_partition([row[name] for row in rows]) for name in (rows or [{}])[0]}
 
 
 def _read_partition(values: Sequence[str]) -> Any:

@@ -73,7 +73,8 @@ class Description:
             special = tuple(
                 code for code in labels if not min(numbers) - 1 <= float(code) <= max(numbers) + 1
             )
-            numeric = {"type": "integer" if _are_whole(present) else "number"} if is_category else {}
+            are_whole = all(float(value).is_integer() for value in present)
+            numeric = {"type": "integer" if are_whole else "number"} if is_category else {}
             return {**numeric, "special_values": special}, []
         if others or len(labels) > MOST_LABELS:
             why = "some values have no label" if others else f"more than {MOST_LABELS} values have labels"
@@ -92,10 +93,6 @@ class Description:
 
 
 _STAY = "its levels are the values themselves"
-
-
-def _are_whole(values: Collection[Code]) -> bool:
-    return all(float(value).is_integer() for value in values)
 
 
 def _describe_collision(

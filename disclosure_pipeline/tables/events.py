@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any, Literal, TypedDict, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,7 +27,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX, WITHOUT_OWNER
 from disclosure_pipeline.tables.dictionary import Column, ContractError, Dictionary, Violation
 from disclosure_pipeline.tables.encoding import encode
-from disclosure_pipeline.tables.levels import IntArray, level_label
+from disclosure_pipeline.tables.levels import IntArray, Values, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
 from disclosure_pipeline.tables.missing import Codes
 from disclosure_pipeline.tables.record_hashes import without_noise
@@ -41,8 +40,6 @@ COUNT = f"{PREFIX}count"
 
 PERSON_TWICE = "names a person in several records: every person must have one"
 OF_NOBODY = "names somebody who is not in the table of persons"
-
-Values = npt.NDArray[Any]
 
 
 def name_summary(column: str, summary: Summary) -> str:

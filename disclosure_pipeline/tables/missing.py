@@ -15,12 +15,12 @@ import pyarrow as pa
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.canonical import MISSING_CODE, read_levels
 from disclosure_pipeline.tables.coding import Distinct
+from disclosure_pipeline.tables.descriptions import Code
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.encoding import Change, arrow_array, encode, take_levels
 from disclosure_pipeline.tables.levels import Mask
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
-Code = str | int | float
 Codes = Sequence[Code] | Mapping[Any, Sequence[Code]]
 
 

@@ -322,15 +322,12 @@ def _write_sdv(column: Column) -> dict[str, Any]:
         written = "Int64" if column.type == "integer" else "Float"
         return {"sdtype": "numerical", "computer_representation": written}
     if column.type in DATES:
-        return {"sdtype": "datetime", "datetime_format": column.date_format or _iso_form(column)}
+        iso = _ISO_DAY if column.type == "date" else _ISO_TIME
+        return {"sdtype": "datetime", "datetime_format": column.date_format or iso}
     if column.type in CATEGORIES:
         order = {"order": list(column.level_names or ())} if column.type == "ordered category" else {}
         return {"sdtype": "categorical", **order}
     return {"sdtype": "boolean"} if column.type == "boolean" else {"sdtype": "id"}
-
-
-def _iso_form(column: Column) -> str:
-    return _ISO_DAY if column.type == "date" else _ISO_TIME
 
 
 def _write_field(name: str, column: Column) -> dict[str, Any]:

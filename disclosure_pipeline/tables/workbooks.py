@@ -39,7 +39,7 @@ def open_workbook(path: StoragePath, file_format: FileFormat, table: str, stack:
     file.seek(0)
     workbook = stack.enter_context(calamine.CalamineWorkbook.from_filelike(file))
     rows = workbook.get_sheet_by_name(_find_sheet(workbook.sheet_names, file_format, table)).to_python()
-    names = [_name(cell) for cell in rows[0]] if rows else []
+    names = [level_label(cell).strip() for cell in rows[0]] if rows else []
     if not names:
         raise InputError(f"{table}: the sheet is empty.")
     if not all(names):
@@ -85,10 +85,6 @@ def _find_sheet(names: Sequence[str], file_format: FileFormat, table: str) -> st
     if wanted is None:
         raise InputError(f"{held}: name the one to read as the source's sheet (--sheet on the command line).")
     raise InputError(f"{held}, none of which is named {wanted!r}.")
-
-
-def _name(cell: Any) -> str:
-    return level_label(cell).strip()
 
 
 def _to_arrow(cells: Sequence[Any]) -> Any:
