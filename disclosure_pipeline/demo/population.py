@@ -64,6 +64,14 @@ WORK = ("employed", "self-employed", "unemployed", "retired", "student", "homema
 HEALTH = ("very good", "good", "fair", "bad", "very bad")
 YES_NO = ("no", "yes")
 
+# Weights of the ages, many between 45 and 65, few above 85; and the share of men at each age.
+_AGES = np.interp(
+    np.arange(YOUNGEST, OLDEST + 1),
+    (16, 25, 35, 45, 52, 62, 75, 85, 97),
+    (0.8, 0.95, 1.05, 1.0, 1.2, 1.15, 0.75, 0.4, 0.02),
+)
+_MEN = np.interp(np.arange(YOUNGEST, OLDEST + 1), (16, 50, 70, 97), (0.51, 0.5, 0.46, 0.25))
+
 # Percent of the population in each region: four large ones, and twelve in which people stand out.
 _REGION_SHARE = (30, 22, 17, 12, 2.4, 2.2, 2.0, 1.8, 1.7, 1.6, 1.5, 1.4, 1.3, 1.2, 1.0, 0.9)
 
@@ -176,9 +184,9 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
     if records < 0:
         raise ValueError("records must not be negative")
     rng = np.random.default_rng([seed, 0])
-    age = draw_levels(rng, _age_pyramid()[np.newaxis], np.zeros(records, dtype=np.int16))
+    age = draw_levels(rng, _AGES[np.newaxis], np.zeros(records, dtype=np.int16))
     band = np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))[age]
-    sex = draw_levels(rng, _share_of_men(), age)
+    sex = draw_levels(rng, np.stack([1 - _MEN, _MEN], axis=1), age)
     region = draw_levels(rng, _region_weights(), band)
     household = draw_levels(rng, _multiply_weights(_HOUSEHOLD_BY_AGE, _HOUSEHOLD_BY_SEX), band * 2 + sex)
     education = draw_levels(rng, _multiply_weights(_EDUCATION_BY_AGE, _EDUCATION_BY_SEX), band * 2 + sex)
@@ -231,18 +239,6 @@ def round_amounts(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.i
     size = np.searchsorted(_SIZES, amounts, side="right")
     step = np.array(_STEPS)[draw_levels(rng, np.array(_STEPS_BY_SIZE), size)]
     return np.maximum(np.rint(amounts / step) * step, _STEPS[0]).astype(np.int32)
-
-
-def _age_pyramid() -> Floats:
-    """Return the weights of the ages: many between 45 and 65, few above 85 (shape: ages)."""
-    known, weights = (16, 25, 35, 45, 52, 62, 75, 85, 97), (0.8, 0.95, 1.05, 1.0, 1.2, 1.15, 0.75, 0.4, 0.02)
-    return np.interp(np.arange(YOUNGEST, OLDEST + 1), known, weights)
-
-
-def _share_of_men() -> Floats:
-    """Return the weights of women and men at each age (shape: ages, 2)."""
-    men = np.interp(np.arange(YOUNGEST, OLDEST + 1), [16, 50, 70, 97], [0.51, 0.5, 0.46, 0.25])
-    return np.stack([1 - men, men], axis=1)
 
 
 def _region_weights() -> Floats:
