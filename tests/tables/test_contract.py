@@ -58,14 +58,6 @@ def csv(tmp_path: Path) -> Callable[[str | bytes], Path]:
     return write
 
 
-def values(path: Path, **declared: Mapping[str, Any]) -> dict[str, list[Any]]:
-    frame = read_canonical(path, contract(**declared)).frame
-    return {
-        str(name): [None if pd.isna(value) else value for value in frame[name].astype(object)]
-        for name in frame
-    }
-
-
 def broken(path: Path, **declared: Mapping[str, Any]) -> dict[tuple[str, str], int]:
     """Return the violations of a file: (column, rule) -> records."""
     error = refusal(partial(read_canonical, path, contract(**declared)), *CANARIES)
@@ -118,14 +110,6 @@ def test_every_value_that_breaks_a_rule_is_counted(
     hinted = {("a", broken_rule) for _, broken_rule in counted if "add it to missing_codes" in broken_rule}
     assert counted == {("a", rule): len(fields)} | {hint: counted[hint] for hint in hinted}
     assert len(hinted) == ("nan" in fields)
-
-
-def test_an_empty_field_is_missing(csv: Any) -> None:
-    path = csv('a,b,c,d,e\nx,1,0.5,true,2020-01-01\n,,,,\n"",2,1,false,2020-01-02\n')
-    types = ("category", "integer", "number", "boolean", "date")
-    actual = values(path, **{name: {"type": kind} for name, kind in zip("abcde", types, strict=True)})
-    assert [column[1] for column in actual.values()] == [None] * 5
-    assert actual["a"][2] is None
 
 
 NOT_DECLARED = "not in the data dictionary: compare the first line with it"

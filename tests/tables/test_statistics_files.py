@@ -247,22 +247,18 @@ def test_stata_is_read_as_pyreadstat_reads_it(
         assert_frame_equal(read_raw(path, "T", names), expected)
 
 
-def old_stata(tmp_path: Path) -> Path:
-    """Return a file of Stata 8 with characteristics, made of one of Stata 10, which has longer formats."""
-    people().to_stata(tmp_path / "t.dta", write_index=False, version=114)
-    content, columns = (tmp_path / "t.dta").read_bytes(), people().shape[1]
+def test_a_file_of_stata_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With characteristics, and made of one of Stata 10, which has longer formats."""
+    path = tmp_path / "t.dta"
+    people().to_stata(path, write_index=False, version=114)
+    content, columns = path.read_bytes(), people().shape[1]
     formats = 109 + columns * (1 + 33) + 2 * (columns + 1)
     labels = formats + 49 * columns
     end = labels + columns * (33 + 81)
     short = b"".join(content[start : start + 12] for start in range(formats, labels, 49))
     note = b"\1" + (70).to_bytes(4, "little") + b"n" * 70
     parts = b"\x71", content[1:formats], short, content[labels:end], note, content[end:]
-    (tmp_path / "t.dta").write_bytes(b"".join(parts))
-    return tmp_path / "t.dta"
-
-
-def test_a_file_of_stata_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = old_stata(tmp_path)
+    path.write_bytes(b"".join(parts))
     assert rows(read_raw(path, "T")) == rows(people())
     monkeypatch.setattr(statistics_files, "_find_text_encoding", lambda *_: None)
     assert rows(read_raw(path, "T")) == rows(people())
@@ -278,17 +274,12 @@ def test_text_of_another_encoding_than_stata_says(version: Any, tmp_path: Path) 
     assert "it is damaged or cut off, or its text has another encoding" in message
 
 
-def latin(tmp_path: Path) -> Path:
-    """Return a file of Stata from before Unicode, whose text is in code page 1250."""
-    frame = pd.DataFrame({"town": ["XXXX", "Rome"]})
-    frame.to_stata(tmp_path / "t.dta", write_index=False, version=114)
-    content = (tmp_path / "t.dta").read_bytes()
-    (tmp_path / "t.dta").write_bytes(content.replace(b"XXXX", "Łódź".encode("cp1250")))
-    return tmp_path / "t.dta"
-
-
 def test_an_encoding_may_be_declared(tmp_path: Path) -> None:
-    source = FileSource(path=str(latin(tmp_path)), encoding="cp1250")
+    """Of a file of Stata from before Unicode."""
+    path = tmp_path / "t.dta"
+    pd.DataFrame({"town": ["XXXX", "Rome"]}).to_stata(path, write_index=False, version=114)
+    path.write_bytes(path.read_bytes().replace(b"XXXX", "Łódź".encode("cp1250")))
+    source = FileSource(path=str(path), encoding="cp1250")
     assert read_raw(source, "T")["town"].tolist() == ["Łódź", "Rome"]
 
 

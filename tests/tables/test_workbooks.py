@@ -119,13 +119,20 @@ def to_open_document(cell: Any) -> str:
     return f'<table:table-cell office:value-type="{kind}"{value}><text:p>{cell}</text:p></table:table-cell>'
 
 
+def open_document(manifest: str, content: str = SECRET) -> bytes:
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as writer:
+        writer.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
+        writer.writestr("META-INF/manifest.xml", manifest)
+        writer.writestr("content.xml", content)
+    return archive.getvalue()
+
+
 def test_open_document(tmp_path: Path) -> None:
     cells: Rows = [["sex", "age", "pay"], ["f", 30.0, 1.5], ["m", 41.0, None]]
     written = [f"<table:table-row>{''.join(map(to_open_document, row))}</table:table-row>" for row in cells]
-    with zipfile.ZipFile(tmp_path / "t.ods", "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("META-INF/manifest.xml", MANIFEST)
-        archive.writestr("content.xml", OPEN_DOCUMENT.format(rows="".join(written)))
+    content = OPEN_DOCUMENT.format(rows="".join(written))
+    (tmp_path / "t.ods").write_bytes(open_document(MANIFEST, content))
     raw = read_raw(tmp_path / "t.ods", "T")
     assert list(raw.columns) == cells[0]
     assert rows(raw) == [["f", 30, 1.5], ["m", 41, None]]
@@ -156,15 +163,6 @@ def old_workbook(second_record: int) -> bytes:
     """Return a file with the first records of a workbook of Excel 97, which begins with a BOF record."""
     records = struct.pack("<2H16xHH4x", 2057, 16, second_record, 4)
     return compound_file("Workbook") + records + bytes(4096)
-
-
-def open_document(manifest: str) -> bytes:
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.spreadsheet")
-        archive.writestr("META-INF/manifest.xml", manifest)
-        archive.writestr("content.xml", SECRET)
-    return content.getvalue()
 
 
 @pytest.mark.parametrize(
