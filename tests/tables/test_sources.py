@@ -174,7 +174,10 @@ def refused(location: Any, columns: list[str] | None = None) -> str:
 
 def test_a_column_that_is_there_twice_is_named_if_it_was_asked_for(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("age,b,age\n1,2,3\n")
-    assert "columns 1 and 3 have the same name, 'age'" in refused(tmp_path / "t.csv", ["age"])
+    columns = pa.Table.from_arrays([pa.array([CANARY])] * 3, names=["age", "b", "age"])
+    pq.write_table(columns, tmp_path / "t.parquet")
+    for name in ("t.csv", "t.parquet"):
+        assert "columns 1 and 3 have the same name, 'age'" in refused(tmp_path / name, ["age"])
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
