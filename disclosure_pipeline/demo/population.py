@@ -187,7 +187,9 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
     age = draw_levels(rng, _AGES[np.newaxis], np.zeros(records, dtype=np.int16))
     band = np.repeat(np.arange(len(_BANDS), dtype=np.int16), np.diff([*_BANDS, OLDEST + 1]))[age]
     sex = draw_levels(rng, np.stack([1 - _MEN, _MEN], axis=1), age)
-    region = draw_levels(rng, _region_weights(), band)
+    region_weights = np.tile(_REGION_SHARE, (len(_BANDS), 1))
+    region_weights[:, :2] *= np.array(_CITIES_BY_AGE)[:, np.newaxis]
+    region = draw_levels(rng, region_weights, band)
     household = draw_levels(rng, _multiply_weights(_HOUSEHOLD_BY_AGE, _HOUSEHOLD_BY_SEX), band * 2 + sex)
     education = draw_levels(rng, _multiply_weights(_EDUCATION_BY_AGE, _EDUCATION_BY_SEX), band * 2 + sex)
     mother = (sex == SEX.index("female")) & (household == HOUSEHOLD.index("couple with children"))
@@ -197,7 +199,8 @@ def population(records: int = 5000, seed: int = 2024, *, postcodes: bool = False
     work = draw_levels(rng, work_weights, (band * 2 + sex) * 2 + mother)
     health = draw_levels(rng, _multiply_weights(_HEALTH_BY_AGE, _HEALTH_BY_WORK), band * len(WORK) + work)
     health[rng.random(records) < _HEALTH_NOT_REPORTED] = -1
-    abroad = draw_levels(rng, _abroad_weights(), band * len(REGION) + region)
+    share = np.outer(_ABROAD_BY_AGE, _ABROAD_BY_REGION).ravel()
+    abroad = draw_levels(rng, np.stack([100 - share, share], axis=1), band * len(REGION) + region)
     columns = {
         "sex": make_category(sex, SEX),
         "age": age.astype(np.int16) + np.int16(YOUNGEST),
@@ -241,21 +244,10 @@ def round_amounts(rng: np.random.Generator, amounts: Floats) -> npt.NDArray[np.i
     return np.maximum(np.rint(amounts / step) * step, _STEPS[0]).astype(np.int32)
 
 
-def _region_weights() -> Floats:
-    weights = np.tile(_REGION_SHARE, (len(_BANDS), 1))
-    weights[:, :2] *= np.array(_CITIES_BY_AGE)[:, np.newaxis]
-    return weights
-
-
 def _multiply_weights(first: npt.ArrayLike, second: npt.ArrayLike) -> Floats:
     """Return the weights of levels by two independent factors (shape: first * second, levels)."""
     product = np.asarray(first)[:, np.newaxis] * np.asarray(second)
     return product.reshape(-1, product.shape[2])
-
-
-def _abroad_weights() -> Floats:
-    yes = np.outer(_ABROAD_BY_AGE, _ABROAD_BY_REGION).ravel()
-    return np.stack([100 - yes, yes], axis=1)
 
 
 def _draw_incomes(rng: np.random.Generator, work: Codes, education: Codes) -> ExtensionArray:
