@@ -259,7 +259,6 @@ def _check_names(raw: pd.DataFrame) -> None:
 def _draft_column(
     name: str, encoded: Encoded, smallest_count: int, is_number: bool, described: Description
 ) -> tuple[dict[str, Any], str]:
-    """Return the entries of a column, and a note."""
     records = len(encoded.codes)
     present = encoded.counts[:-1] > 0
     conventional = find_conventional_missing(encoded.levels.filter(pa.array(present)))
@@ -410,12 +409,11 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
         for place, name in enumerate(raw.columns)
     }
     total = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
-    best: tuple[int, str] | None = None
-    for name in raw.columns:
-        values = raw[name].nunique()
-        per_value = len(raw) / max(values, 1)
+    values = {name: raw[name].nunique() for name in raw.columns}
+    for name in sorted(values, key=lambda name: values[name], reverse=True):
+        per_value = len(raw) / max(values[name], 1)
         fits = _FEWEST_OF_UNIT <= per_value <= _MOST_OF_UNIT and raw[name].notna().all()
-        if not fits or values < _FEWEST_UNITS or (best and values <= best[0]):
+        if not fits or values[name] < _FEWEST_UNITS:
             continue
         others = [hashes[other] for other in raw.columns if other != name]
         lasting = [other for other in others if _lasts_within(other, hashes[name])]
@@ -423,8 +421,8 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
         if lasting and 2 * len(lasting) >= len(others):
             alike.append(np.sum(lasting, axis=0, dtype=np.uint64))
         if any(_share_determined(columns, hashes[name]) > _REPEATED for columns in alike):
-            best = (values, name)
-    return best[1] if best and best[1] not in known else None
+            return None if name in known else name
+    return None
 
 
 def _lasts_within(column: Any, unit: Any) -> bool:
