@@ -3,11 +3,12 @@
 import math
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import example, given
@@ -57,21 +58,11 @@ def in_two_chunks(frame: pd.DataFrame) -> pa.Table:
     return pa.concat_tables([pa.Table.from_pandas(frame[:50]), pa.Table.from_pandas(frame[50:])])
 
 
-def in_polars(frame: pd.DataFrame) -> Any:
-    import polars as pl
-
-    return pl.from_pandas(frame)
-
-
-def with_a_categorical(frame: pd.DataFrame) -> Any:
-    import polars as pl
-
-    return in_polars(frame).with_columns(pl.col("region").cast(pl.Categorical))
-
-
 FORMS: dict[str, Callable[[pd.DataFrame], Any]] = {
-    "Polars": in_polars,
-    "Polars with a Categorical": with_a_categorical,
+    "Polars": pl.from_pandas,
+    "Polars with a Categorical": lambda frame: pl.from_pandas(frame).with_columns(
+        pl.col("region").cast(pl.Categorical)
+    ),
     "Arrow": pa.Table.from_pandas,
     "Arrow in chunks": in_two_chunks,
     "a batch of Arrow": lambda frame: pa.Table.from_pandas(frame).combine_chunks().to_batches()[0],
@@ -107,8 +98,6 @@ def test_kinds_may_be_mixed(form: str) -> None:
 
 
 def test_nan_of_polars_is_missing() -> None:
-    import polars as pl
-
     gt = pl.DataFrame({"k": ["a", "b"], "t": [1.0, float("nan")]})
     sd = pl.DataFrame({"k": ["a", "b"], "t": [1.0, None]})
     assert dp.disclosure(gt, sd, ["k"], "t").attribute["DiSCO"].tolist() == [100]
@@ -120,28 +109,12 @@ def test_a_pandas_frame_is_taken_itself() -> None:
     assert [len(table) for table in as_frames(frame, (frame, frame[:3]))] == [200, 200, 3]
 
 
-def columns_that_are_no_tables() -> dict[str, Any]:
-    import polars as pl
-
-    return {
-        "Polars": pl.Series(["48151623"]),
-        "Arrow": pa.array(["48151623"]),
-        "chunks": pa.chunked_array([["48151623"]]),
-        "pandas": pd.Series(["48151623"]),
-        "number": 48151623,
-    }
-
-
-@pytest.mark.parametrize("form", ["Polars", "Arrow", "chunks", "pandas", "number"])
-def test_a_column_is_no_table(form: str) -> None:
-    wrong = columns_that_are_no_tables()[form]
-    message = str(refusal(lambda: as_frames(wrong, people(1)), "48151623"))
-    assert message.startswith("The ground truth must be a DataFrame")
-
-
-def test_a_column_is_no_list_of_names() -> None:
-    columns = columns_that_are_no_tables()
-    for names in (columns["Polars"], columns["Arrow"], in_polars(pd.DataFrame({"48151623": [1]}))):
+def test_a_column_is_neither_a_table_nor_a_list_of_names() -> None:
+    columns = (pl.Series(["48151623"]), pa.array(["48151623"]))
+    for wrong in (*columns, pa.chunked_array([["48151623"]]), pd.Series(["48151623"]), 48151623):
+        message = str(refusal(partial(as_frames, wrong, people(1)), "48151623"))
+        assert message.startswith("The ground truth must be a DataFrame")
+    for names in (*columns, pl.DataFrame({"48151623": [1]})):
         for roles in ((names, "member"), (["sex"], names)):
             with pytest.raises(dp.InputError, match="must be") as caught:
                 dp.disclosure(people(1), people(2), *roles)

@@ -4,12 +4,13 @@ import math
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -143,25 +144,12 @@ def people(records: int = 500) -> tuple[pd.DataFrame, pd.DataFrame]:
     return gt, copy.assign(height=copy["height"].astype("float32"))
 
 
-def in_polars(frame: pd.DataFrame, _: Path) -> Any:
-    import polars as pl
+def in_file(write: Callable[[pd.DataFrame, Path], Any], name: str) -> Callable[[pd.DataFrame, Path], Any]:
+    def form(frame: pd.DataFrame, folder: Path) -> Path:
+        write(frame, folder / name)
+        return folder / name
 
-    return pl.from_pandas(frame)
-
-
-def in_parquet(frame: pd.DataFrame, folder: Path, name: str = "sd") -> Any:
-    frame.to_parquet(folder / f"{name}.parquet")
-    return folder / f"{name}.parquet"
-
-
-def in_feather(frame: pd.DataFrame, folder: Path) -> Any:
-    pa.feather.write_feather(pa.Table.from_pandas(frame), folder / "sd.arrow")
-    return folder / "sd.arrow"
-
-
-def in_text(frame: pd.DataFrame, folder: Path) -> Any:
-    frame.to_csv(folder / "sd.csv", index=False)
-    return folder / "sd.csv"
+    return form
 
 
 def in_a_duckdb_file(frame: pd.DataFrame, folder: Path) -> Any:
@@ -176,10 +164,10 @@ def in_a_duckdb_file(frame: pd.DataFrame, folder: Path) -> Any:
 FORMS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "pandas": lambda frame, _: frame,
     "Arrow": lambda frame, _: pa.Table.from_pandas(frame),
-    "Polars": in_polars,
-    "Parquet": in_parquet,
-    "Feather": in_feather,
-    "CSV": in_text,
+    "Polars": lambda frame, _: pl.from_pandas(frame),
+    "Parquet": in_file(pd.DataFrame.to_parquet, "sd.parquet"),
+    "Feather": in_file(pd.DataFrame.to_feather, "sd.arrow"),
+    "CSV": in_file(partial(pd.DataFrame.to_csv, index=False), "sd.csv"),
     "a file of DuckDB": in_a_duckdb_file,
 }
 IN_FILES = ("Parquet", "Feather", "CSV", "a file of DuckDB")
@@ -191,7 +179,8 @@ IN_FILES = ("Parquet", "Feather", "CSV", "a file of DuckDB")
 )
 def test_a_copy_is_found_whatever_its_numbers_are_stored_in(form: str, engine: str, tmp_path: Path) -> None:
     gt, copy = people()
-    original = in_parquet(gt, tmp_path, "gt") if form in IN_FILES or engine == "duckdb://" else gt
+    is_in_file = form in IN_FILES or engine == "duckdb://"
+    original = in_file(pd.DataFrame.to_parquet, "gt.parquet")(gt, tmp_path) if is_in_file else gt
     expected, said = measured_wide()
     assert expected.identity["repU"].iloc[0] == expected.identity["UiO"].iloc[0] > 40
     assert any("78 % of the people are in the synthetic table" in text for text in said)
