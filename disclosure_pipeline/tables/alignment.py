@@ -176,7 +176,6 @@ def _convert_for_pandas(column: Any) -> Any:
 
 
 def _copy_string_views(texts: Any) -> Any:
-    """Return string views as strings, and other values unchanged."""
     import pyarrow as pa
 
     if not pa.types.is_string_view(texts.type):

@@ -257,7 +257,7 @@ class CanonicalTable:
 
     def count_levels(self, name: str) -> IntArray:
         """Count the records with each value of a column, in any order."""
-        return count_levels(self.frame[name])
+        return count_levels(encode(self.frame[name]))
 
     def keep_columns(self, names: Collection[str]) -> CanonicalTable:
         """Return the table reduced to these columns."""
@@ -321,7 +321,7 @@ class LinkedTable(CanonicalTable):
         """Count the persons with each value of a column of `values`, in any order."""
         event_column = name.removeprefix(PREFIX)
         if event_column == name:
-            return count_levels(self.frame[name])
+            return count_levels(encode(self.frame[name]))
         codes = encode(self.events.frame[event_column]).codes.astype(np.int64)
         levels = int(codes.max(initial=0)) + 1
         pairs = pd.unique(self.owners[codes >= 0] * levels + codes[codes >= 0])
@@ -358,7 +358,7 @@ class TableOfValues:
 
     def count_levels(self, name: str) -> IntArray:
         """Count the records with each value of a column, in any order."""
-        return count_levels(self.distinct[name].values, self.distinct[name].counts)
+        return count_levels(Encoded.from_values(self.distinct[name].values, self.distinct[name].counts))
 
     def keep_columns(self, names: Collection[str]) -> Self:
         """Return the table reduced to these columns."""

@@ -61,19 +61,15 @@ class Encoded:
         return count_codes(self.codes, 0, len(self.levels) + 1)
 
 
-def count_levels(values: pd.Series[Any], counts: IntArray | None = None) -> IntArray:
+def count_levels(column: Encoded) -> IntArray:
     """Count the records with each value that occurs, without missing, in any order.
 
-    `counts` are the numbers of records for the entries of `values`, which may repeat; None for one each.
-
-    >>> count_levels(pd.Series(["a", "b", "a", None])).tolist()
+    >>> count_levels(encode(pd.Series(["a", "b", "a", None]))).tolist()
     [2, 1]
     """
-    encoded = encode(values)
-    records = np.ones(len(values), dtype=np.int64) if counts is None else counts[: len(values)]
-    codes, levels = pd.factorize(encoded.levels.to_pandas(types_mapper=pd.ArrowDtype))
+    codes, levels = pd.factorize(column.levels.to_pandas(types_mapper=pd.ArrowDtype))
     sums = np.zeros(len(levels) + 1, dtype=np.int64)  # the last one is for missing, -1
-    np.add.at(sums, np.append(codes, -1)[encoded.codes], records)
+    np.add.at(sums, codes, column.counts[:-1])
     return sums[:-1][sums[:-1] > 0]
 
 

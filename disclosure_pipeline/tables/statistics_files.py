@@ -227,7 +227,6 @@ def _read_by_pandas(file: Any, columns: list[str], rows: int, encoding: str) -> 
 
 
 def _to_arrow(values: npt.NDArray[Any], kind: str, calendar: _Calendar | None, name: str, table: str) -> Any:
-    """Return a column of texts, numbers or dates."""
     if kind == "string":
         texts = pa.array(values, pa.string(), from_pandas=True)
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, pa.string()), texts)
