@@ -96,7 +96,7 @@ class RealValues:
 def find_real_values(
     column: CodedColumn,
     synthesis: int,
-    comparisons: int = 1,
+    comparisons: int,
     values: Combinations | None = None,
     records_per_unit: float = 1,
 ) -> RealValues | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -70,7 +70,7 @@ class Levels:
     unreadable: Mask
     unknown: Mask
     outside: Mask
-    changed: Mapping[str, Mask] = field(default_factory=dict)
+    changed: Mapping[str, Mask]
 
 
 def read_levels(column: Column, raw: Any) -> Levels:

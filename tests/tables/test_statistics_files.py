@@ -278,15 +278,3 @@ def test_an_encoding_may_be_declared(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes().replace(b"XXXX", "Łódź".encode("cp1250")))
     source = FileSource(path=str(path), encoding="cp1250")
     assert read_raw(source, "T")["town"].tolist() == ["Łódź", "Rome"]
-
-
-def test_frames_of_pyreadstat_as_they_come(tmp_path: Path) -> None:
-    """With labels for values, and only some of them, they are as good as the codes."""
-    labels: Any = {"SEX": {1: "male", 2: "female"}, "KIDS": {-8: "not asked"}}
-    frames: list[Any] = []
-    for seed in (1, 2):
-        pyreadstat.write_sav(people(seed), tmp_path / "t.sav", variable_value_labels=labels)
-        frames.append(pyreadstat.read_sav(tmp_path / "t.sav", apply_value_formats=True)[0])
-    actual = dp.disclosure(frames[0], frames[1], ["SEX", "AGE"], ["KIDS"])
-    expected = dp.disclosure(people(1), people(2), ["SEX", "AGE"], ["KIDS"])
-    assert_frame_equal(actual.attribute, expected.attribute)
