@@ -370,7 +370,6 @@ def _find_distances(
     both = [replace(column, tables=(column.join(persons), column.join(everybody))) for column in columns]
     members, others = map(len, persons.values())
     number = members + others
-    records = ComparedTable(1, np.ones(len(both[0].codes[1]), dtype=bool))
-    comparison = Comparison(np.arange(number), (records,), (np.full(number, -1),))
-    [distances] = nearest_distances(both, comparison)
+    records = ComparedTable(1, np.ones(len(both[0].codes[1]), dtype=bool), np.full(number, -1))
+    [distances] = nearest_distances(both, Comparison(np.arange(number), (records,)))
     return distances[0, :members], distances[0, members:]

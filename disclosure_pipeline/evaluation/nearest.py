@@ -110,8 +110,9 @@ def draw_comparisons(
         rng = np.random.default_rng([seed, 1])
         others, left_out = _draw_others(unit, most, n, persons, rng)
         shown = _draw_records(records, n, np.random.default_rng([seed, 2]))
-        tables = (ComparedTable(synthesis, shown), ComparedTable(0, others))
-        yield Comparison(persons, tables, (np.full(len(persons), -1), left_out))
+        nobody = np.full(len(persons), -1)
+        tables = (ComparedTable(synthesis, shown, nobody), ComparedTable(0, others, left_out))
+        yield Comparison(persons, tables)
 
 
 def _build_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:

@@ -110,7 +110,7 @@ def test_nearest_leaves_out_all_records_of_the_person() -> None:
     units = rng.permutation(np.repeat(np.arange(5), 3))
     columns = read_shared_columns(pd.DataFrame(gt), pd.DataFrame(sd)).code([0, 1, 2])
     [comparison] = draw_comparisons(columns, 0, unit=units)
-    [[to_sd, to_others]] = [nearest_distances(columns, comparison)]
+    to_sd, to_others = nearest_distances(columns, comparison)
     rows = [[tuple(row) for row in table.tolist()] for table in (gt, sd)]
     expected = reference.nearer(rows[0], units.tolist(), rows[1], [True] * 3)
     assert nearness(to_sd[0], to_others[0]).nearer == pytest.approx(float(100 * expected))
@@ -123,7 +123,7 @@ def test_everybody_is_compared_with_as_many_others() -> None:
     columns = read_shared_columns(table, table.head(60)).code([0, 1])
     [comparison] = draw_comparisons(columns, 0, unit=unit)
     shown, others = (np.flatnonzero(table.counted) for table in comparison.tables)
-    left_out = comparison.left_out[1]
+    left_out = comparison.tables[1].left_out
     for place, person in enumerate(comparison.persons.tolist()):
         rest = np.setdiff1d(others, left_out[:, place])
         assert unit[person] not in unit[rest]

@@ -181,33 +181,23 @@ def _add_up(
 
 @dataclass(frozen=True)
 class ComparedTable:
-    """A table to find records in: its position among the columns' tables, and which records count."""
+    """A table to find records in: its position among the columns' tables, and which records count.
+
+    `left_out`: for each person the record that is skipped (the person's own), or -1; with several records a
+    person, a row for each of them.
+    """
 
     table: int
     counted: Mask
+    left_out: IntArray
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """GT records, `persons`, to be compared with the records of some tables.
-
-    `left_out[i]`: for each person the record of `tables[i]` that is skipped (the person's own), or -1; with
-    several records a person, a row for each of them.
-    """
+    """GT records, `persons`, to be compared with the records of some tables."""
 
     persons: IntArray
     tables: tuple[ComparedTable, ...]
-    left_out: tuple[IntArray, ...]
-
-    @property
-    def numbers(self) -> list[int]:
-        """The numbers of the tables, with that of the persons' table, 0."""
-        return sorted({0, *(table.table for table in self.tables)})
-
-    @property
-    def compares_all_pairs(self) -> bool:
-        """True if the tables are small enough to compare every person with every record."""
-        return len(self.persons) * sum(int(table.counted.sum()) for table in self.tables) <= _MOST_PAIRS
 
 
 def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) -> list[IntArray]:
@@ -216,22 +206,14 @@ def nearest_distances(columns: Sequence[CodedColumn], comparison: Comparison) ->
     The shape of each table's array is (`DISTANCES`, persons).
     """
     persons, tables = comparison.persons, comparison.tables
-    column_distances = measure_columns(columns, comparison.numbers)
-    if comparison.compares_all_pairs:
-        return [
-            _nearest_of_all(column_distances, persons, table, own)
-            for table, own in zip(tables, comparison.left_out, strict=True)
-        ]
+    column_distances = measure_columns(columns, sorted({0, *(table.table for table in tables)}))
+    if len(persons) * sum(int(table.counted.sum()) for table in tables) <= _MOST_PAIRS:
+        return [_nearest_of_all(column_distances, persons, table) for table in tables]
     blocks = _form_blocks(columns, tables)
-    return [
-        _nearest_of_candidates(column_distances, blocks, persons, table, own)
-        for table, own in zip(tables, comparison.left_out, strict=True)
-    ]
+    return [_nearest_of_candidates(column_distances, blocks, persons, table) for table in tables]
 
 
-def _nearest_of_all(
-    columns: Sequence[ColumnDistances], persons: IntArray, table: ComparedTable, left_out: IntArray
-) -> IntArray:
+def _nearest_of_all(columns: Sequence[ColumnDistances], persons: IntArray, table: ComparedTable) -> IntArray:
     """Compare every person with every record."""
     records = np.flatnonzero(table.counted)
     position_of = np.full(len(table.counted) + 1, -1)  # the last one is for persons that skip nobody (-1)
@@ -246,7 +228,7 @@ def _nearest_of_all(
     for start in range(0, len(persons), step):
         report_progress("Finding the nearest records", start, len(persons))
         part = slice(start, start + step)
-        own = np.atleast_2d(position_of[left_out[..., part]])
+        own = np.atleast_2d(position_of[table.left_out[..., part]])
         pairs = [(column, person.take_rows(part), record) for column, person, record in places]
         left_out_pairs = [(rows, of_rows[rows]) for of_rows in own for rows in [np.flatnonzero(of_rows >= 0)]]
         for kind, distances in enumerate(_add_up((own.shape[1], len(records)), columns, pairs)):
@@ -263,7 +245,6 @@ def _nearest_of_candidates(
     blocks: Sequence[Sequence[CodedColumn]],
     persons: IntArray,
     table: ComparedTable,
-    left_out: IntArray,
 ) -> IntArray:
     """Compare every person with the records that agree in at least one block."""
     nearest = np.full((len(DISTANCES), len(persons)), NOBODY)
@@ -276,7 +257,7 @@ def _nearest_of_candidates(
             pairs = [
                 (column, mine.take(person), column.places_of(table.table, record)) for column, mine in places
             ]
-            is_other = ~_is_left_out(person, record, left_out, len(table.counted))
+            is_other = ~_is_left_out(person, record, table)
             others = person[is_other]
             for kind, distances in enumerate(_add_up(person.shape, columns, pairs)):
                 # With arrays of one type this is thirty times as fast.
@@ -284,10 +265,11 @@ def _nearest_of_candidates(
     return nearest
 
 
-def _is_left_out(person: IntArray, record: IntArray, left_out: IntArray, records: int) -> Mask:
-    left_out = np.atleast_2d(left_out)
+def _is_left_out(person: IntArray, record: IntArray, table: ComparedTable) -> Mask:
+    left_out = np.atleast_2d(table.left_out)
     if len(left_out) == 1:
         return record == left_out[0, person]
+    records = len(table.counted)
     pairs = (np.arange(left_out.shape[1]) * records + left_out).reshape(-1)
     return np.isin(person * records + record, pairs)
 
