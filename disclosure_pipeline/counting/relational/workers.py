@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from disclosure_pipeline.counting.cells import CellParts, Counted, Parts
 from disclosure_pipeline.counting.counts import CountRequest, gather_columns
-from disclosure_pipeline.counting.memory.radix import Codes, Limits
-from disclosure_pipeline.counting.partitioned.record_parts import PartCounter, Records
+from disclosure_pipeline.counting.memory.radix import Limits
+from disclosure_pipeline.counting.partitioned.record_parts import PartCounter, Records, deal_records
 from disclosure_pipeline.counting.relational.coding import Digits
 from disclosure_pipeline.counting.relational.staging import ReadTables, check_unchanged, code_tables
 from disclosure_pipeline.counting.relational.transfer import as_spark_frame, read_integers
@@ -55,15 +55,13 @@ class Worker:
             records = np.empty(len(rows), dtype=dtype)
             for number, place in enumerate(self.digits):
                 records[f"{number}"] = (words[place.word] & place.mask) >> place.shift
-            part = self.counter.find_parts(partial(self._codes_of, records), self.parts)
+            part = self.counter.find_parts(records, self.parts)
             group = part.astype(np.int64) * tables + rows.column("i").to_numpy()
-            order = np.argsort(group.astype(np.min_scalar_type(self.parts * tables)), kind="stable")
-            records = records[order]
-            ends = np.cumsum(np.bincount(group, minlength=self.parts * tables))
+            narrow = group.astype(np.min_scalar_type(self.parts * tables))
             chunks = [
-                (*divmod(number, tables), records[start : min(start + most, end)].tobytes())
-                for number, (first, end) in enumerate(zip(np.append(0, ends[:-1]), ends, strict=True))
-                for start in range(first, end, most)
+                (*divmod(number, tables), of_group[start : start + most].tobytes())
+                for number, of_group in deal_records(records, narrow)
+                for start in range(0, len(of_group), most)
             ]
             yield pa.RecordBatch.from_arrays(
                 [
@@ -102,9 +100,6 @@ class Worker:
             for (_, t), by_key in zip(listed, self.counter.count_pairs(GT_records, listed), strict=True):
                 for k, pairs in enumerate(by_key):
                     yield _rows(target=t, key=k, pair=pairs.groups, n=pairs.sums)
-
-    def _codes_of(self, records: Records, column: CodedColumn) -> Codes:
-        return records[self.counter.field(column)]
 
     def _read(self, batches: Iterable[Any]) -> Iterator[list[Records]]:
         """Yield each table's records in a part; the rows of a part are adjacent."""
@@ -165,7 +160,7 @@ def find_in_workers(
 ) -> CellParts:
     """Yield the counts of a request with targets, by number. Raise InputError as `find_in_database` does."""
     columns = gather_columns([request])
-    counter = PartCounter.from_requests({number: _without_values(request)}, len(request.keys[0].counts))
+    counter = PartCounter({number: _without_values(request)}, range(len(request.keys[0].counts)))
     with ExitStack() as stack:
         rows, digits = code_tables(read, columns, (), stack)
         coded = as_spark_frame(rows)
