@@ -37,15 +37,14 @@ from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
 class CellCounter:
     """The number of records of each table by key combination, and by cell of each target.
 
-    `by_key[table]` has an entry for each code of `keys`; `by_cell[i][table]` one for each code * size of
+    `sums[0][table]` has an entry for each code of `keys`; `sums[1 + i][table]` one for each code * size of
     target i + target level.
     """
 
     keys: Radix
     request: CountRequest
     records: tuple[int, ...]
-    by_key: list[IntArray]
-    by_cell: list[list[IntArray]]
+    sums: list[list[IntArray]]
 
     def count_batch(self, batch: CodedBatch) -> list[IntArray]:
         """Count the records of a batch by key combination, then by the cells of each target."""
@@ -61,14 +60,15 @@ class CellCounter:
 
     def add(self, table: int, counts: Sequence[IntArray]) -> None:
         """Add the counts of a batch of a table."""
-        for sums, batch_counts in zip([self.by_key, *self.by_cell], counts, strict=True):
+        for sums, batch_counts in zip(self.sums, counts, strict=True):
             sums[table] += batch_counts
 
     def find_cells(self, number: int, limits: Limits, on_progress: OnProgress) -> CellParts:
         """Yield the cells of the request of this number, once all batches are counted."""
         job = Job(self.request, self.keys, self.records, limits, on_progress, number)
-        yield cell_tables.find_keys(job, self.by_key)
-        yield cell_tables.find_in_counts(job, dict(enumerate(self.by_cell)))
+        by_key, *by_cell = self.sums
+        yield cell_tables.find_keys(job, by_key)
+        yield cell_tables.find_in_counts(job, dict(enumerate(by_cell)))
 
 
 def _create_cell_counter(
@@ -76,15 +76,11 @@ def _create_cell_counter(
 ) -> CellCounter | None:
     """Return a counter for tables of these sizes; None if there are too many possible cells."""
     keys = Radix(tuple(request.keys))
-    largest_target = max((target.column.size for target in request.targets), default=1)
-    if keys.size * largest_target > min(limits.table, sum(records)):
+    sizes = [keys.size, *(keys.size * target.column.size for target in request.targets)]
+    if max(sizes) > min(limits.table, sum(records)):
         return None
-    by_key: list[IntArray] = [np.zeros(keys.size, dtype=np.int64) for _ in records]
-    by_cell: list[list[IntArray]] = [
-        [np.zeros(keys.size * target.column.size, dtype=np.int64) for _ in records]
-        for target in request.targets
-    ]
-    return CellCounter(keys, request, records, by_key, by_cell)
+    sums: list[list[IntArray]] = [[np.zeros(size, dtype=np.int64) for _ in records] for size in sizes]
+    return CellCounter(keys, request, records, sums)
 
 
 _EVEN = 16  # combinations for each part: with fewer, frequent ones make parts uneven
