@@ -99,7 +99,7 @@ class Cells:
                 copies = combinations.count_copies(self.counts[1 + i], (in_GT, in_SD))
                 yield (_WITHOUT, self.left_out, synthesis), copies
             return
-        together = request.together and len(self.syntheses) == len(request.keys[0].counts) - 1
+        together = request.together and len(self.syntheses) == len(request.syntheses)
         if self.target is None:
             for i, synthesis in enumerate(self.syntheses if self.each else ()):
                 yield (_KEYS, synthesis), self._count_keys(i)
@@ -367,16 +367,13 @@ def count_tables(
 
     Raise InputError as the engine does.
     """
-    natively = [request.without_each and opened.leaves_out_each(request) for request in requests]
-    asked = [
-        replace(request, without_each=is_native)
-        for request, is_native in zip(requests, natively, strict=True)
-    ]
-    without: list[range] = []
-    for request, is_native in zip(requests, natively, strict=True):
-        keys = request.keys if request.without_each and not is_native and len(request.keys) > 1 else ()
-        without.append(range(len(asked), len(asked) + len(keys)))
-        asked += [CountRequest([*keys[:k], *keys[k + 1 :]]) for k in range(len(keys))]
+    asked, without = [*requests], dict[int, range]()
+    for number, request in enumerate(requests):
+        if request.left_out and not opened.leaves_out_each(request):
+            keys = request.keys
+            asked[number] = replace(request, without_each=False)
+            without[number] = range(len(asked), len(asked) + len(keys))
+            asked += [CountRequest([*keys[:k], *keys[k + 1 :]]) for k in request.left_out]
     sums: dict[Place, list[Any]] = {}
     with closing(opened.find_cells(asked, on_progress)) as found:
         for some in found:
@@ -398,23 +395,17 @@ def count_tables(
             listed = [
                 (number, i)
                 for number, i in some.complete
-                if any(add_up(sums[number, i, j]).has_large_cells for j in _syntheses(asked[number]))
+                if any(add_up(sums[number, i, j]).has_large_cells for j in asked[number].syntheses)
             ]
             if listed:
                 assert some.find_pairs is not None
                 for place, pairs in zip(listed, some.find_pairs(listed), strict=True):
                     _add(sums, (*place, _PAIRS), pairs)
     gathered = [_gather(sums, number, request) for number, request in enumerate(asked)]
-    return [
-        replace(counts, without=tuple(tuple(map(select_copies, gathered[i].keys)) for i in numbers))
-        if numbers
-        else counts
-        for counts, numbers in zip(gathered, without, strict=False)
-    ]
-
-
-def _syntheses(request: CountRequest) -> range:
-    return range(1, len(request.keys[0].counts))
+    for number, of_each in without.items():
+        copies = tuple(tuple(map(select_copies, gathered[i].keys)) for i in of_each)
+        gathered[number] = replace(gathered[number], without=copies)
+    return gathered[: len(requests)]
 
 
 def _add(sums: dict[Place, list[Any]], place: Place, counts: Any) -> None:
@@ -426,7 +417,7 @@ def _add(sums: dict[Place, list[Any]], place: Place, counts: Any) -> None:
 
 def _gather(sums: Mapping[Place, Sequence[Any]], number: int, request: CountRequest) -> DisclosureCounts:
     """Return the counts of a request; KeyError if an engine left out any."""
-    syntheses, targets = _syntheses(request), range(len(request.targets))
+    syntheses, targets = request.syntheses, range(len(request.targets))
 
     def of(*place: Any) -> Any:
         of_request: Place = (number, *place)
@@ -438,8 +429,5 @@ def _gather(sums: Mapping[Place, Sequence[Any]], number: int, request: CountRequ
         tuple(of(i, _PAIRS) if (number, i, _PAIRS) in sums else () for i in targets),
         TogetherCounts(of(_ANY), tuple(of(i) for i in targets)) if request.together else None,
         tuple(of(_APART, j) for j in syntheses) if request.apart else (),
-        tuple(
-            tuple(of(_WITHOUT, k, j) for j in syntheses)
-            for k in range(len(request.keys) if request.without_each and len(request.keys) > 1 else 0)
-        ),
+        tuple(tuple(of(_WITHOUT, k, j) for j in syntheses) for k in request.left_out),
     )

@@ -115,6 +115,16 @@ class CountRequest:
         """The keys, then the columns of the targets."""
         return [*self.keys, *(target.column for target in self.targets)]
 
+    @property
+    def syntheses(self) -> range:
+        """The numbers of the syntheses, from 1 on."""
+        return range(1, len(self.keys[0].tables))
+
+    @property
+    def left_out(self) -> range:
+        """The places of the keys to leave out, one at a time; none of a single key."""
+        return range(len(self.keys) if self.without_each and len(self.keys) > 1 else 0)
+
     @cached_property
     def shares_apart(self) -> list[dict[int, Floats]]:
         """The share of each synthesis' records with each level of each key; empty unless `apart`.
@@ -124,8 +134,9 @@ class CountRequest:
         if not self.apart:
             return []
         places = sorted(range(len(self.keys)), key=lambda place: self.keys[place].name)
-        tables = range(1, len(self.keys[0].counts))
-        return [{place: share_of_levels(self.keys[place].counts[i]) for place in places} for i in tables]
+        return [
+            {place: share_of_levels(self.keys[place].counts[i]) for place in places} for i in self.syntheses
+        ]
 
 
 def gather_columns(requests: Sequence[CountRequest]) -> list[CodedColumn]:

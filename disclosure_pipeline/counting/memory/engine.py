@@ -211,9 +211,8 @@ def find_in_memory(
     request: CountRequest, limits: Limits, on_progress: OnProgress = ignore_progress, number: int = 0
 ) -> CellParts:
     """Yield the cells of GT and all syntheses, the tables of the request's columns."""
-    if request.without_each and len(request.keys) > 1:
-        syntheses = range(1, len(request.keys[0].tables))
-        yield from find_records(request.keys, syntheses, limits, number=number)
+    if request.left_out:
+        yield from find_records(request.keys, request.syntheses, limits, number=number)
         return
     targets, records = request.targets, tuple(len(table.stored) for table in request.keys[0].tables)
     widest = max((target.bits for target in targets), default=0)

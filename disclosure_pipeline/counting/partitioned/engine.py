@@ -142,7 +142,7 @@ def _prepare(
     """Return the counters for requests with few cells, and for the others the parts that records spill to."""
     counters, to_spill, in_orders = dict[int, CellCounter](), dict[int, CountRequest](), list[RecordParts]()
     for number, request in enumerate(requests):
-        if request.without_each and len(request.keys) > 1:
+        if request.left_out:
             orders = range(len(deal_columns(request.keys)))
             in_orders += [
                 open_record_parts({number: request}, records, limits, stack, order) for order in orders
