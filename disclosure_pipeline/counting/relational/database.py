@@ -21,11 +21,8 @@ from disclosure_pipeline.counting.cells import CellParts, Cells, Counted, Found,
 from disclosure_pipeline.counting.counts import CountRequest, Target, gather_columns
 from disclosure_pipeline.counting.relational import cells
 from disclosure_pipeline.counting.relational.cells import fetch_cells
-from disclosure_pipeline.counting.relational.coding import (
-    Digits,
-    levels_of,
-)
-from disclosure_pipeline.counting.relational.staging import ReadTables, stage_all, stage_records
+from disclosure_pipeline.counting.relational.coding import Digits, levels_of
+from disclosure_pipeline.counting.relational.staging import ReadTables, stage_records
 from disclosure_pipeline.counting.relational.transfer import (
     SPARK,
     fetch_integers,
@@ -105,10 +102,8 @@ def _find_keys_only(
     """Yield the keys of requests without targets: records are coded and counted by all columns once."""
     columns = gather_columns([*requests.values()])
     N = [total(counts) for counts in columns[0].counts]
-    with (
-        stage_all(read, columns) as staged,
-        store_temporarily(cells.count_key_combinations(staged.rows, len(N))) as keys,
-    ):
+    staged = read.kept.stage(read, columns)
+    with store_temporarily(cells.count_key_combinations(staged.rows, len(N))) as keys:
         for step, (number, request) in enumerate(requests.items(), start=1):
             requested = set(map(id, request.keys))
             places = zip(staged.digits, columns, strict=True)

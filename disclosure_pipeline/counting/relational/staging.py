@@ -46,19 +46,18 @@ class ReadTables:
     tables: Sequence[Any]
     distinct: Mapping[Any, Sequence[Distinct]]
     names: Sequence[str]
-    stacked: bool = False
-    kept: KeptRecords | None = None
+    stacked: bool
+    kept: KeptRecords
 
 
 @dataclass
 class StagedRecords:
-    """Records coded by `columns`, all of them keys: `rows` (i, q0, …), with the columns' `digits` in them.
+    """Records coded by columns, all of them keys: `rows` (i, q0, …), with the columns' `digits` in them.
 
     Tables derived from them stay in the database until the `stack` closes.
     """
 
     rows: Any
-    columns: tuple[CodedColumn, ...]
     digits: tuple[Digits, ...]
     stack: ExitStack
     _numbered: Any = None
@@ -88,10 +87,10 @@ class KeptRecords:
         if self._staged is None or not self._is_kept(read, columns):
             self.close()
             with ExitStack() as stack:
-                staged = stage_by_columns(read, columns, stack)
+                rows, digits = stack.enter_context(stage_records(read, columns))
                 self._stack = stack.pop_all()
-            staged.stack = self._stack
-            self._staged_from, self._staged = (read.tables, read.stacked, tuple(columns)), staged
+            self._staged_from = (read.tables, read.stacked, tuple(columns))
+            self._staged = StagedRecords(rows, digits, self._stack)
         return self._staged
 
     def close(self) -> None:
@@ -106,22 +105,6 @@ class KeptRecords:
             and [*map(id, tables)] == [*map(id, read.tables)]
             and [*map(id, kept)] == [*map(id, columns)]
         )
-
-
-@contextmanager
-def stage_all(read: ReadTables, columns: Sequence[CodedColumn]) -> Iterator[StagedRecords]:
-    """Yield the records by these columns: the kept ones, or else temporary ones."""
-    if read.kept is not None:
-        yield read.kept.stage(read, columns)
-        return
-    with ExitStack() as stack:
-        yield stage_by_columns(read, columns, stack)
-
-
-def stage_by_columns(read: ReadTables, columns: Sequence[CodedColumn], stack: ExitStack) -> StagedRecords:
-    """Stage records by these columns as keys, until the stack closes: see `stage_records`."""
-    rows, digits = stack.enter_context(stage_records(read, columns))
-    return StagedRecords(rows, tuple(columns), digits, stack)
 
 
 @contextmanager
@@ -154,59 +137,38 @@ def code_tables(
 
     columns = [*keys, *targets]
     digits = lay_out_words([key.size for key in keys])
+    words = [place.word for place in digits]
+    shifts = [place.shift for place in digits] + [0] * len(targets)
     coded = []
     for i, table in enumerate(read.tables):
-        values = [read.distinct[column.name][i] for column in columns]
-        if read.stacked:
-            codes = [_codes_within_stack(column, read.distinct[column.name], i) for column in columns]
-        else:
-            codes = [column.codes[i] for column in columns]
+        uploaded = [
+            _upload_codes(read, i, k, column, shift, stack)
+            for k, (column, shift) in enumerate(zip(columns, shifts, strict=True))
+        ]
         number = min(i, 1) if read.stacked else i
-        coded.append(_code_table(table, number, columns, codes, values, digits, stack))
+        coded.append(code_records(table, number, uploaded[: len(keys)], words, uploaded[len(keys) :]))
     return ibis.union(*coded), digits
 
 
-def _codes_within_stack(column: CodedColumn, tables: Sequence[Distinct], table: int) -> IntArray:
-    """Return the codes of one table's values, from a column that has all syntheses as its second table."""
-    if not table:
-        return column.codes[0]
-    ends = np.cumsum([len(distinct.values) for distinct in tables[1 : table + 1]])
-    return column.codes[1][ends[-1] - len(tables[table].values) : ends[-1]]
-
-
-def _code_table(
-    table: Any,
-    number: int,
-    columns: Sequence[CodedColumn],
-    codes: Sequence[IntArray],
-    values: Sequence[Distinct],
-    digits: Sequence[Digits],
-    stack: ExitStack,
-) -> Any:
-    """Return the coded records of a table, from its `codes` and `values` by column.
-
-    Uploaded tables exist until the stack closes.
-    """
-    shifts = [key_digits.shift for key_digits in digits] + [0] * (len(columns) - len(digits))
-    uploaded = [
-        _upload_codes(table, k, *arguments, stack)
-        for k, arguments in enumerate(zip(columns, codes, values, shifts, strict=True))
-    ]
-    words = [key_digits.word for key_digits in digits]
-    return code_records(table, number, uploaded[: len(words)], words, uploaded[len(words) :])
-
-
 def _upload_codes(
-    table: Any, k: int, column: CodedColumn, codes: IntArray, distinct: Distinct, shift: int, stack: ExitStack
+    read: ReadTables, i: int, k: int, column: CodedColumn, shift: int, stack: ExitStack
 ) -> ColumnCodes:
-    """Upload the codes of column k of a table, shifted to their place within a word."""
+    """Upload the codes of column k of table i, shifted to their place within a word."""
+    table, values = read.tables[i], read.distinct[column.name][i].values
     uploaded = None
-    if len(distinct.values):
+    if len(values):
         kind = as_comparable(table[column.name]).type().to_pyarrow()
-        values = pa.array(distinct.values, from_pandas=True).cast(kind)
-        rows = pa.table({f"v{k}": values, f"m{k}": codes[: len(values)].astype(np.int64) << shift})
+        codes = _find_codes(read, i, column).astype(np.int64) << shift
+        rows = pa.table({f"v{k}": pa.array(values, from_pandas=True).cast(kind), f"m{k}": codes})
         uploaded = stack.enter_context(upload_temporarily(table.get_backend(), rows))
     return ColumnCodes(column.name, uploaded, column.missing << shift, column.size << shift)
+
+
+def _find_codes(read: ReadTables, i: int, column: CodedColumn) -> IntArray:
+    """Return the codes of the values of table i."""
+    values = [len(distinct.values) for distinct in read.distinct[column.name]]
+    number, before = (1, sum(values[1:i])) if read.stacked and i else (i, 0)
+    return column.codes[number][before : before + values[i]]
 
 
 def check_unchanged(
@@ -233,7 +195,7 @@ def fetch_codes(read: ReadTables, columns: Sequence[CodedColumn], limit: int, se
     """Return the columns with the codes of at most `limit` records of each table, drawn by the seed.
 
     As databases do not order records, these are ordered by their codes: the same tables always give the same
-    draw. Raise InputError as `count_in_database` does.
+    draw. Raise InputError as `find_in_database` does.
     """
     return run_query("The database did not return records", partial(_fetch_codes, read, columns, limit, seed))
 
@@ -242,11 +204,11 @@ def _fetch_codes(
     read: ReadTables, columns: Sequence[CodedColumn], limit: int, seed: int
 ) -> list[CodedColumn]:
     N = [total(counts) for counts in columns[0].counts]
-    with stage_all(read, columns) as staged:
-        words_by_table = [
-            _fetch_words(staged, table, positions)
-            for table, positions in enumerate(sample_positions(N, limit, seed))
-        ]
+    staged = read.kept.stage(read, columns)
+    words_by_table = [
+        _fetch_words(staged, table, positions)
+        for table, positions in enumerate(sample_positions(N, limit, seed))
+    ]
     return [
         replace(column, tables=tuple(store_codes(column, words, place) for words in words_by_table))
         for column, place in zip(columns, staged.digits, strict=True)
