@@ -8,7 +8,7 @@ their unit GT's finest. Numbers with few values are categories.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -86,9 +86,7 @@ class BoxColumn:
         chosen = [
             codes if mask is None else codes[mask] for codes, mask in zip(stacked, records, strict=True)
         ]
-        return BoxColumn(
-            self.name, tuple(chosen), self.size, self.values, self.scale, self.unit, self.relative
-        )
+        return replace(self, codes=tuple(chosen))
 
     def find_windows(self, codes: IntArray, tolerance: float) -> tuple[IntArray, IntArray]:
         """Return the lowest and the highest code near each of `codes`; missing is near missing alone."""

@@ -8,12 +8,11 @@ columns of a part.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 
-from disclosure_pipeline.counting.cells import CellParts, Cells
+from disclosure_pipeline.counting.cells import CellParts
 from disclosure_pipeline.counting.counts import CountRequest, Target
 from disclosure_pipeline.counting.memory.packing import table_bits
 from disclosure_pipeline.counting.memory.radix import Job, Limits, Radix, build_radix, is_compiled
@@ -44,8 +43,10 @@ def find_records(
     places = {id(column): place for place, column in enumerate(columns)}
     records = tuple(len(table.stored) for table in columns[0].tables)
     largest = LARGEST >> (table_bits(len(records)) - 1)
-    for i, (part, others) in enumerate(_split_columns(columns, order)):
-        whole: list[int | None] = [] if order or i else [None]
+    parts = deal_columns(columns)
+    for i, part in enumerate(parts) if order is None else [(order, parts[order])]:
+        others = [column for other in parts if other is not part for column in other]
+        whole: list[int | None] = [] if i else [None]
         left_out = [*whole, *(places[id(column)] for column in part)]
         if packed := _pack_as_targets(part, others, records, limits, number):
             from disclosure_pipeline.counting.memory.scanning import find_combinations
@@ -55,19 +56,10 @@ def find_records(
         code = build_radix(others, records, largest // prod(column.size for column in part))
         radix = Radix((*code.columns, *part))
         job = Job(CountRequest(others), radix, records, limits, report_progress, number, _STEP)
-        find = partial(_find_without, find_keys_without(job), syntheses)
+        find = find_keys_without(job, syntheses)
         digits = [*whole, *range(len(code.columns), len(radix.columns))]
         finds = [partial(find, *places) for places in zip(digits, left_out, strict=True)]
         yield job.collect(finds, threads=job.formula_threads)
-
-
-def _find_without(
-    find_keys: Callable[[int | None], list[Cells]],
-    syntheses: Sequence[int],
-    digit: int | None,
-    left_out: int | None,
-) -> list[Cells]:
-    return [replace(cells, syntheses=syntheses, left_out=left_out) for cells in find_keys(digit)]
 
 
 def _pack_as_targets(
@@ -89,17 +81,6 @@ def _pack_as_targets(
     if keys.size > LARGEST >> bits:
         return None
     return Job(request, keys, records, limits, report_progress, number, _STEP)
-
-
-def _split_columns(
-    columns: Sequence[CodedColumn], order: int | None
-) -> list[tuple[list[CodedColumn], list[CodedColumn]]]:
-    """Return each part of the columns, or this one, beside the columns outside it."""
-    parts = deal_columns(columns)
-    return [
-        (part, [column for other in parts if other is not part for column in other])
-        for part in (parts if order is None else [parts[order]])
-    ]
 
 
 def deal_columns(columns: Sequence[CodedColumn]) -> list[list[CodedColumn]]:

@@ -66,13 +66,16 @@ def split_by_unit(ascending: Codes, unit: int, most: int) -> Sequence[slice]:
     return [slice(*ends) for ends in pairwise(np.unique(np.append(bounds, len(ascending))).tolist())]
 
 
-def find_keys_without(job: Job) -> Callable[[int | None], list[Cells]]:
-    """Return what finds the key combinations without a digit of the keys' code; with all digits for None."""
+def find_keys_without(job: Job, syntheses: Sequence[int]) -> Callable[[int | None, int | None], list[Cells]]:
+    """Return what finds the key combinations without a digit of the keys' code, which is the `left_out` key.
+
+    With all digits for None.
+    """
     packing = Packing(job.keys, (), len(job.records))
     packed = pack_records(job, packing)
     readers = [packing.readers(table, packed.dtype) for table in range(packing.tables)]
 
-    def find(digit: int | None) -> list[Cells]:
+    def find(digit: int | None, left_out: int | None) -> list[Cells]:
         records = packed.copy()
         if digit is not None:
             for table, own in enumerate(split_tables(job, records)):
@@ -80,16 +83,17 @@ def find_keys_without(job: Job) -> Callable[[int | None], list[Cells]]:
                     own[part] -= readers[table][digit](part)
         records.sort()
         parts = split_by_unit(records, 1 << packing.key_bit, job.limits.part)
-        return [_count_keys(packing, records[part]) for part in parts]
+        return [_count_keys(packing, records[part], syntheses, left_out) for part in parts]
 
     return find
 
 
-def _count_keys(packing: Packing, records: Codes) -> Cells:
+def _count_keys(packing: Packing, records: Codes, syntheses: Sequence[int], left_out: int | None) -> Cells:
     """Return the key combinations of sorted records."""
     table, is_alone = _find_alone(packing, records)
     by_key = RecordsByKey.from_sorted(packing, records[~is_alone], table[~is_alone])
-    return Cells.of_keys(by_key.count(), alone=np.bincount(table[is_alone], minlength=packing.tables))
+    alone = np.bincount(table[is_alone], minlength=packing.tables)
+    return Cells.of_keys(by_key.count(), syntheses, alone=alone, left_out=left_out)
 
 
 def _find_alone(packing: Packing, records: Codes) -> tuple[Codes, Mask]:
@@ -116,13 +120,8 @@ def _find_in_part(
     if any(target.exclusions for target in packing.targets):
         by_key, alone = RecordsByKey.from_sorted(packing, records, table), 0 * alone
     for place, i in enumerate(targets):
-        levels_of = partial(_key_levels, packing, by_key.codes)
         cells = by_key.count_cells(place)
-        yield Cells(i, job.syntheses, *cells, levels_of, alone=alone, each=each)
-
-
-def _key_levels(packing: Packing, codes: Codes, positions: IntArray) -> IntArray:
-    return packing.keys.levels_of(codes[positions])
+        yield Cells(i, job.request.syntheses, *cells, by_key.levels_of, alone=alone, each=each)
 
 
 @dataclass(frozen=True)
@@ -148,6 +147,10 @@ class RecordsByKey:
         q = np.cumsum(new, dtype=np.uint32 if len(codes) <= _NARROW else np.int64)
         q -= q.dtype.type(1)
         return cls(packing, packing.targets_of(records), q, table, codes[first], first)
+
+    def levels_of(self, q: IntArray) -> IntArray:
+        """Return the level of each key for some q: see `cells.LevelsOf`."""
+        return self.packing.keys.levels_of(self.codes[q])
 
     def count(self) -> list[IntArray]:
         """Count the records of each table with each q."""

@@ -130,13 +130,11 @@ class StreamedTable(TableOfValues):
         return self.take_records(np.arange(start, min(stop, self.records)))
 
 
-def stream_canonical(
-    location: Location, contract: Contract, stack: ExitStack, on_progress: OnProgress = ignore_progress
-) -> StreamedTable:
+def stream_canonical(location: Location, contract: Contract, stack: ExitStack) -> StreamedTable:
     """Read as `read_canonical` does, but in batches: all its rules are about distinct values."""
     names = read_column_names(location, contract.table, contract.dictionary)
     described = [name for name in contract.dictionary if name in names]
-    stream = read_stream(location, contract.table, described or names[:1], stack, on_progress)
+    stream = read_stream(location, contract.table, described or names[:1], stack)
     raw = {name: stream.distinct(name) for name in described}
     distinct, ledger = canonical_values(names, stream.records, raw, contract)
     return StreamedTable(stream.records, distinct, ledger, stream)
