@@ -12,6 +12,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib.metadata import version
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -103,16 +105,12 @@ class Worker:
 
     def _read(self, batches: Iterable[Any]) -> Iterator[list[Records]]:
         """Yield each table's records in a part; the rows of a part are adjacent."""
-        dtype, part = self.counter.dtype, None
-        chunks: list[list[Records]] = []
-        for batch in batches:
-            for number, i, packed in zip(*map(batch.column, _CHUNKS.names), strict=True):
-                if number != part:
-                    if chunks:
-                        yield [np.concatenate(table_chunks) for table_chunks in chunks]
-                    part, chunks = number, [[np.empty(0, dtype=dtype)] for _ in self.counter.tables]
+        dtype = self.counter.dtype
+        rows = (row for batch in batches for row in zip(*map(batch.column, _CHUNKS.names), strict=True))
+        for _, chunks_of_part in groupby(rows, key=itemgetter(0)):
+            chunks = [[np.empty(0, dtype=dtype)] for _ in self.counter.tables]
+            for _, i, packed in chunks_of_part:
                 chunks[i.as_py()].append(np.frombuffer(packed.as_buffer(), dtype=dtype))
-        if chunks:
             yield [np.concatenate(table_chunks) for table_chunks in chunks]
 
 
