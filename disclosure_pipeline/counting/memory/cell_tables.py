@@ -99,9 +99,10 @@ def count_cells(
     keys: Radix, targets: Sequence[CodedColumn], table: int, records: slice | None = None
 ) -> list[Grouped]:
     """Count a table's records, by default all, by code of the keys * size of each target + its level."""
-    records, cells = records or slice(0, keys.records(table)), [keys.size * column.size for column in targets]
+    N = len(targets[0].tables[table].stored)
+    records, cells = records or slice(0, N), [keys.size * column.size for column in targets]
     is_small = max(cells) <= _LARGEST
-    compiled = is_small and is_compiled(keys.records(table))
+    compiled = is_small and is_compiled(N)
     dtype: npt.DTypeLike = np.uint32 if compiled else np.int64
     readers = keys.readers(table, 1, dtype)
     counts = [np.zeros(number if is_small else 0, dtype=dtype) for number in cells]
@@ -231,10 +232,8 @@ def find_in_counts(job: Job, counts: Mapping[int, Sequence[IntArray]]) -> Parts:
     def find(i: int, rows: slice) -> Iterator[Cells]:
         q, t, of_tables = _find_cells(job.request.targets[i], counts[i], rows)
         new = first_of_run(q)
-        codes = q[new]
-        yield Cells(
-            i, job.syntheses, np.cumsum(new) - 1, t, of_tables, lambda some: job.keys.levels_of(codes[some])
-        )
+        codes, numbers, syntheses = q[new], np.cumsum(new) - 1, job.request.syntheses
+        yield Cells(i, syntheses, numbers, t, of_tables, lambda some: job.keys.levels_of(codes[some]))
 
     def add_up_pairs(i: int) -> tuple[Grouped, ...]:
         target = job.request.targets[i]

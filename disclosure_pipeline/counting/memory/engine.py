@@ -229,14 +229,14 @@ def find_in_memory(
         codes, counts = cell_tables.code_keys(job)
         yield cell_tables.find_keys(job, counts)
         yield from cell_tables.find_in_tables(job, codes, small)
-    groups = list(targets_packed_together(job, to_sort, len(records)))
+    groups = list(targets_packed_together(job, to_sort))
     for group in groups or ([] if has_keys else [[]]):
         packed = tuple(targets[i] for i in group)
         if job.is_compiled:
             from disclosure_pipeline.counting.memory.scanning import find_scanned_cells
 
             yield from find_scanned_cells(job, Packing(radix, packed), group, with_keys=not has_keys)
-        if not job.is_compiled or (request.together and len(job.syntheses) > 1):
+        if not job.is_compiled or (request.together and len(request.syntheses) > 1):
             packing = Packing(radix, packed, len(records))
             yield find_sorted_cells(job, packing, group, each=not job.is_compiled, with_keys=not has_keys)
         has_keys = True

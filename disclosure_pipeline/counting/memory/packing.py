@@ -85,9 +85,9 @@ def table_bits(tables: int) -> int:
     return (tables - 1).bit_length()
 
 
-def targets_packed_together(job: Job, targets: Sequence[int], tables: int) -> Iterator[list[int]]:
+def targets_packed_together(job: Job, targets: Sequence[int]) -> Iterator[list[int]]:
     """Yield groups of targets that fit into one number; none mixes targets with and without exclusions."""
-    packed, others = job.request.targets, (job.keys.size - 1).bit_length() + table_bits(tables)
+    packed, others = job.request.targets, (job.keys.size - 1).bit_length() + table_bits(len(job.records))
     for with_exclusions in (False, True):
         group: list[int] = []
         for i in (i for i in targets if bool(packed[i].exclusions) is with_exclusions):

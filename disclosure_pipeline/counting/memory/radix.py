@@ -89,11 +89,6 @@ class Radix:
         """The value of a 1 at each digit."""
         return tuple(prod(column.size for column in self.columns[k + 1 :]) for k in range(len(self.columns)))
 
-    def records(self, table: int) -> int:
-        """Return the number of records of a table."""
-        column = self.columns[0]
-        return len(column.codes[table] if isinstance(column, Numbering) else column.tables[table].stored)
-
     def readers(self, table: int, unit: int, dtype: npt.DTypeLike) -> list[Reader]:
         """Return functions from records of a table to numbers that add up to `unit` times their code.
 
@@ -282,11 +277,6 @@ class Job:
         """Yield the parts of a table that are coded at a time."""
         for start in range(0, self.records[table], self.limits.coded_part):
             yield slice(start, min(start + self.limits.coded_part, self.records[table]))
-
-    @property
-    def syntheses(self) -> range:
-        """The numbers of the syntheses, from 1 on."""
-        return range(1, len(self.records))
 
     def collect(
         self,

@@ -196,14 +196,14 @@ class Room:
 
 def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, with_keys: bool) -> CellParts:
     """Yield the cells of the packed targets, by their places, and perhaps of the keys."""
-    scans = [*map(Scan.of_target, packing.targets, packing.shifts)]
+    syntheses, scans = job.request.syntheses, [*map(Scan.of_target, packing.targets, packing.shifts)]
     dealt = DealtRecords.from_job(job, packing)
     rooms = list[Room]()
-    waiting: list[list[Sequence[Counting]]] = [[] for _ in job.syntheses]
+    waiting: list[list[Sequence[Counting]]] = [[] for _ in syntheses]
     tasks = [
         partial(_scan_range, job, packing, synthesis, dealt, i, size, scans, rooms, counting, lists_lone)
-        for synthesis, counting in zip(job.syntheses, waiting, strict=True)
-        for lists_lone in [with_keys and job.request.apart and synthesis == job.syntheses[0]]
+        for synthesis, counting in zip(syntheses, waiting, strict=True)
+        for lists_lone in [with_keys and job.request.apart and synthesis == syntheses[0]]
         for i, size in enumerate(dealt.count(synthesis).tolist())
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
@@ -214,7 +214,7 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
     ]
     merged = iter(run_in_threads(merging, job.threads))
     finds: list[Callable[[], Iterable[Found]]] = []
-    for synthesis in job.syntheses:
+    for synthesis in syntheses:
         own_parts = [next(parts) for _ in range(dealt.ranges)]
         of_keys: list[Found] = [counted for part in own_parts for counted in part.lone]
         looks: IntArray = np.sum([part.looks for part in own_parts], axis=0)

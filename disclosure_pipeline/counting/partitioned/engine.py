@@ -124,7 +124,7 @@ def find_in_batches(
             return coded.records, [counter.count_batch(coded) for counter in counters.values()]
 
         completed = 0
-        for table in batches.tables:
+        for table in range(len(batches.records)):
             for records, counts in map_in_threads(batches.read(table), partial(process, table), threads):
                 for counter, batch_counts in zip(counters.values(), counts, strict=True):
                     counter.add(table, batch_counts)

@@ -49,11 +49,6 @@ class Batches:
     read: Callable[[int], Iterable[Any]]
     code: Callable[[int, Any, CodedColumn], Codes]
 
-    @property
-    def tables(self) -> range:
-        """The numbers of the tables."""
-        return range(len(self.records))
-
 
 @dataclass(frozen=True)
 class CodedBatch:

@@ -151,11 +151,6 @@ class CodedRecords:
     largest: tuple[int, ...]
     lone: tuple[int, ...]
 
-    @property
-    def syntheses(self) -> range:
-        """The numbers of the syntheses, from 1 on."""
-        return range(1, len(self.N))
-
 
 def count_key_combinations(
     records: Any, digits: Sequence[Digits], N: Sequence[int], stack: ExitStack
@@ -218,9 +213,9 @@ def _find_target(rows: CodedRecords, k: int, number: int, i: int, request: Count
             fetch_pairs = partial(_fetch_pairs, all_cells, rows.digits, target.column.size)
             return [run_query(_ACTION, fetch_pairs)]
 
-        finds = [partial(fetch, [j], each=True) for j in rows.syntheses]
-        if request.together and len(rows.syntheses) > 1:
-            finds.append(partial(fetch, rows.syntheses, each=False))
+        finds = [partial(fetch, [j], each=True) for j in request.syntheses]
+        if request.together and len(request.syntheses) > 1:
+            finds.append(partial(fetch, request.syntheses, each=False))
         found = (run_query(_ACTION, find) for find in finds)
         yield Parts([lambda: found], [(number, i)], find_pairs)
 
