@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -52,11 +52,13 @@ class ReadTables:
 
 @dataclass
 class StagedRecords:
-    """Records coded by columns, all of them keys: `rows` (i, q0, …), with the columns' `digits` in them.
+    """Records of some tables by some columns, all of them keys: `rows` (i, q0, …), with their `digits`.
 
     Tables derived from them stay in the database until the `stack` closes.
     """
 
+    read: ReadTables
+    columns: tuple[CodedColumn, ...]
     rows: Any
     digits: tuple[Digits, ...]
     stack: ExitStack
@@ -70,6 +72,14 @@ class StagedRecords:
             self._numbered = self.stack.enter_context(store_temporarily(rows))
         return self._numbered
 
+    def are_of(self, read: ReadTables, columns: Sequence[CodedColumn]) -> bool:
+        """Return whether these are the records of these tables by these columns."""
+        return (
+            self.read.stacked is read.stacked
+            and [*map(id, self.read.tables)] == [*map(id, read.tables)]
+            and [*map(id, self.columns)] == [*map(id, columns)]
+        )
+
 
 @dataclass
 class KeptRecords:
@@ -78,33 +88,22 @@ class KeptRecords:
     All guards need the same columns of the same tables, which are coded once for them.
     """
 
-    _staged_from: tuple[Sequence[Any], bool, tuple[CodedColumn, ...]] = ((), False, ())
     _staged: StagedRecords | None = None
-    _stack: ExitStack = field(default_factory=ExitStack)
 
     def stage(self, read: ReadTables, columns: Sequence[CodedColumn]) -> StagedRecords:
         """Return the records of these tables by these columns, coded anew unless they were staged last."""
-        if self._staged is None or not self._is_kept(read, columns):
+        if self._staged is None or not self._staged.are_of(read, columns):
             self.close()
             with ExitStack() as stack:
                 rows, digits = stack.enter_context(stage_records(read, columns))
-                self._stack = stack.pop_all()
-            self._staged_from = (read.tables, read.stacked, tuple(columns))
-            self._staged = StagedRecords(rows, digits, self._stack)
+                self._staged = StagedRecords(read, tuple(columns), rows, digits, stack.pop_all())
         return self._staged
 
     def close(self) -> None:
         """Drop the kept tables. Raise InputError if the database fails to."""
-        stack, self._stack, self._staged = self._stack, ExitStack(), None
-        run_query("The database did not remove its temporary tables", stack.close)
-
-    def _is_kept(self, read: ReadTables, columns: Sequence[CodedColumn]) -> bool:
-        tables, stacked, kept = self._staged_from
-        return (
-            stacked is read.stacked
-            and [*map(id, tables)] == [*map(id, read.tables)]
-            and [*map(id, kept)] == [*map(id, columns)]
-        )
+        staged, self._staged = self._staged, None
+        if staged is not None:
+            run_query("The database did not remove its temporary tables", staged.stack.close)
 
 
 @contextmanager
