@@ -4,8 +4,8 @@ import errno
 import os
 import tempfile
 import threading
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -31,11 +31,11 @@ from disclosure_pipeline.counting.memory import partial_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.radix import Limits
 from disclosure_pipeline.counting.partitioned import engine, opened_files, record_parts
-from disclosure_pipeline.counting.partitioned.spill_file import open_spill_file
-from disclosure_pipeline.counting.partitioned.streams import Batches, batches_in_memory, code_batch
+from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
+from disclosure_pipeline.counting.partitioned.streams import Batches, batches_in_memory
 from disclosure_pipeline.errors import DisclosurePipelineError
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.files import find_suffix
 from disclosure_pipeline.tables.grouping import Grouping
@@ -121,9 +121,24 @@ def test_several_requests_in_one_pass(limits: str, requests: list[CountRequest])
         assert_same_counts(count, count_in_memory(request))
 
 
+@pytest.fixture
+def spill_files(monkeypatch: pytest.MonkeyPatch) -> list[SpillFile]:
+    """Those that are opened in the test."""
+    opened = list[SpillFile]()
+
+    @contextmanager
+    def open_and_note(*arguments: Any) -> Iterator[SpillFile]:
+        with open_spill_file(*arguments) as spill_file:
+            opened.append(spill_file)
+            yield spill_file
+
+    monkeypatch.setattr(record_parts, "open_spill_file", open_and_note)
+    return opened
+
+
 @pytest.mark.parametrize("most_lower", [1 << 32, 40])
 def test_copies_without_a_column_take_as_few_parts_as_orders(
-    monkeypatch: pytest.MonkeyPatch, most_lower: int
+    monkeypatch: pytest.MonkeyPatch, most_lower: int, spill_files: list[SpillFile]
 ) -> None:
     """Each column is left out in one order; parts lack GT or SD records, and a table is tiny."""
     monkeypatch.setattr(partial_records, "_MOST_LOWER", most_lower)
@@ -135,17 +150,9 @@ def test_copies_without_a_column_take_as_few_parts_as_orders(
     frames[1].iloc[:300] = frames[0].iloc[:300]
     columns = [code_column(name, [frame[name] for frame in frames], TABLES) for name in frames[0]]
     request = CountRequest(columns, without_each=True)
-    opened = []
-
-    def open_and_note(*arguments: Any) -> Any:
-        opened.append(arguments)
-        return open_spill_file(*arguments)
-
-    monkeypatch.setattr(record_parts, "open_spill_file", open_and_note)
-    limits = Limits(table=5, spill_part=500)
-    in_parts = InParts(batches_in_memory(columns, records=700), limits)
+    in_parts = InParts(batches_in_memory(columns, records=700), Limits(table=5, spill_part=500))
     [counts] = count_tables(in_parts, [request])
-    assert len(opened) == len(partial_records.deal_columns(columns)) == (2 if most_lower > 40 else 4)
+    assert len(spill_files) == len(partial_records.deal_columns(columns)) == (2 if most_lower > 40 else 4)
     assert_same_counts(counts, count_in_memory(request))
     [by_requests] = count_tables(replace(in_parts, in_orders=False), [request])
     assert_same_counts(counts, by_requests)
@@ -279,28 +286,18 @@ def test_spilled_records_come_back_and_are_sealed() -> None:
         assert os.fstat(file).st_nlink == 0  # the file has no name
 
 
-def test_chunks_grow_with_the_records(raw: dict[str, CodedColumn], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_grow_with_the_records(
+    raw: dict[str, CodedColumn], monkeypatch: pytest.MonkeyPatch, spill_files: list[SpillFile]
+) -> None:
     """Not with the parts times the batches, both of which do; what waits for more comes back as well."""
     monkeypatch.setattr(record_parts, "_SMALLEST_CHUNK", 128)
     request = CountRequest([raw["age"], raw["postcode"]], [Target(raw["work"], CodedExclusions(), 2)])
     batches = batches_in_memory(gather_columns([request]), records=50)
-    chunks = []
     for spill_part in (3000, 300):
-        with ExitStack() as stack:
-            parts = record_parts.open_record_parts(
-                {0: request}, batches.records, Limits(spill_part=spill_part), stack
-            )
-            for table in batches.tables:
-                for batch in batches.read(table):
-                    parts.spill_batch(table, code_batch(batches, parts.counter.columns, table, batch))
-            found = parts.find_cells(Limits(), 0, ignore_progress)
-            monkeypatch.setattr(engine, "find_in_batches", lambda *_, found=found: (some for some in [found]))
-            [counted] = count_tables(InParts(batches, Limits()), [request])
-            chunks.append(sum(len(of_part) // 2 for of_part in parts.spill_file.chunks.values()))
-            nbytes = sum(batches.records) * parts.spill_file.dtype.itemsize
-            assert chunks[-1] <= nbytes / 128
+        [counted] = count_tables(InParts(batches, Limits(table=0, spill_part=spill_part)), [request])
         assert_same_counts(counted, count_in_memory(request))
-    assert chunks[0] > 10 and chunks[1] > 10
+        chunks = sum(len(of_part) // 2 for of_part in spill_files[-1].chunks.values())
+        assert 10 < chunks <= sum(batches.records) * spill_files[-1].dtype.itemsize / 128
 
 
 @pytest.mark.parametrize("place", [0, 7, -1])
