@@ -101,7 +101,8 @@ def add_up_hits_apart(keys: Any, levels: Sequence[Any], digits: Sequence[Digits]
 
 def records_with_shared_keys(records: Any, keys: Any, tables: int) -> Any:
     """Return the records whose key combination another record has too, in any table."""
-    return records.semi_join(keys.filter(_all_records(keys, tables) > 1), word_columns(keys))
+    of_all = reduce(add, [as_int64(keys[f"k{i}"]) for i in range(tables)])
+    return records.semi_join(keys.filter(of_all > 1), word_columns(keys))
 
 
 def count_cells(records: Any, target: int, tables: int) -> Any:
@@ -137,10 +138,6 @@ def count_pairs(cells: Any, digits: Sequence[Digits]) -> Any:
             for k, key_digits in enumerate(digits)
         )
     )
-
-
-def _all_records(keys: Any, tables: int) -> Any:
-    return reduce(add, [as_int64(keys[f"k{i}"]) for i in range(tables)])
 
 
 def classify_keys(

@@ -20,9 +20,10 @@ from disclosure_pipeline.counting.relational.coding import as_comparable
 from disclosure_pipeline.counting.relational.database import find_in_database
 from disclosure_pipeline.counting.relational.staging import KeptRecords, ReadTables, fetch_codes
 from disclosure_pipeline.counting.relational.transfer import (
+    SPARK,
     borrow_table,
+    connect,
     fetch_rows,
-    open_connection,
     run_query,
 )
 from disclosure_pipeline.errors import InputError
@@ -310,7 +311,9 @@ def open_database_tables(sources: Sequence[Any], url: str, names: Sequence[str])
     if any(backend is not backends[0] for backend in backends):
         raise InputError("The tables are in several databases: bring them to one.")
     with ExitStack() as stack:
-        backend = backends[0] if backends else stack.enter_context(open_connection(url))
+        backend = backends[0] if backends else connect(url)
+        if not (backends or backend.name == SPARK):  # whose session is left open
+            stack.callback(backend.disconnect)
         borrowed = (borrow_table(backend, source, name) for source, name in zip(sources, names, strict=True))
         yield [stack.enter_context(table) for table in borrowed]
 

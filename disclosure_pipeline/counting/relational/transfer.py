@@ -74,29 +74,14 @@ def connect(url: str) -> Any:
         raise InputError(
             f"{redacted_url!r} is not the URL of a database: expected one such as duckdb:///path/to/file."
         )
-    open_url = _connect_spark if url.startswith(f"{SPARK}://") else _connect
-    return run_query(f"Cannot connect to {redacted_url!r}", partial(open_url, url))
-
-
-@contextmanager
-def open_connection(url: str) -> Iterator[Any]:
-    """Connect as `connect` does, and disconnect after the block; a Spark session is left open."""
-    backend = connect(url)
-    try:
-        yield backend
-    finally:
-        if backend.name != SPARK:
-            backend.disconnect()
+    return run_query(f"Cannot connect to {redacted_url!r}", partial(_connect, url))
 
 
 def _connect(url: str) -> Any:
     import ibis
 
-    return ibis.connect(url)
-
-
-def _connect_spark(url: str) -> Any:
-    import ibis
+    if not url.startswith(f"{SPARK}://"):
+        return ibis.connect(url)
     from pyspark.sql import SparkSession
 
     # Ibis ignores the master, and urllib takes its brackets for those of an IPv6 address.
@@ -176,8 +161,7 @@ def _write_as_text(column: Any) -> Any:
     return text.fill_null(_NULL)
 
 
-_POSTGRES = "postgres"
-_READ_PARQUET = ("duckdb", SPARK)
+_DUCKDB, _POSTGRES = "duckdb", "postgres"
 
 
 @contextmanager
@@ -188,12 +172,17 @@ def borrow_table(backend: Any, source: Any, table_name: str) -> Iterator[Any]:
         yield table
     finally:
         if table is not source and not isinstance(source, str):
-            if backend.name == SPARK:
-                spark_session(backend).catalog.dropTempView(table.op().name)
-            else:
-                is_view = isinstance(source, Path) and backend.name in _READ_PARQUET
-                drop = backend.drop_view if is_view else backend.drop_table
-                drop(table.op().name, force=True)
+            _drop(backend, table, is_view=isinstance(source, Path) and backend.name == _DUCKDB)
+
+
+def _drop(backend: Any, table: Any, *, is_view: bool) -> None:
+    name = table.op().name
+    if backend.name == SPARK:
+        spark_session(backend).catalog.dropTempView(name)
+    elif is_view:
+        backend.drop_view(name, force=True)
+    else:
+        backend.drop_table(name, force=True)
 
 
 def open_table(backend: Any, source: Any, table_name: str) -> Any:
@@ -236,11 +225,11 @@ def _arrow_column(frame: pd.DataFrame, column: Any, table_name: str) -> Any:
 
 
 def _open_parquet(backend: Any, path: Path) -> Any:
-    if backend.name in _READ_PARQUET:
-        is_folder = path.is_dir() and backend.name == "duckdb"
-        # DuckDB would add columns for folders above the path whose names have an equals sign.
-        options = {"hive_partitioning": False} if backend.name == "duckdb" else {}
-        return backend.read_parquet(path / "*.parquet" if is_folder else path, **options)
+    if backend.name == SPARK:
+        return backend.read_parquet(path)
+    if backend.name == _DUCKDB:
+        # It would add columns for folders above the path whose names have an equals sign.
+        return backend.read_parquet(path / "*.parquet" if path.is_dir() else path, hive_partitioning=False)
     import pyarrow.parquet as pq
 
     paths = sorted(path.glob("*.parquet")) if path.is_dir() else [path]
@@ -266,19 +255,16 @@ def _create_table(backend: Any, schema: Any, batches: Iterable[Any]) -> Any:
     try:
         table = backend.create_table(name, schema=ibis.Schema.from_pyarrow(plain), temp=True)
         for batch in batches:
-            _append(backend, name, batch.cast(plain))
+            rows = batch.cast(plain)
+            if backend.name == _POSTGRES:
+                copy_rows(backend.con, name, rows)
+                continue
+            with upload_temporarily(backend, rows) as uploaded:
+                backend.insert(name, uploaded)
     except BaseException:
         backend.drop_table(name, force=True)
         raise
     return table
-
-
-def _append(backend: Any, name: str, rows: Any) -> None:
-    if backend.name == _POSTGRES:
-        copy_rows(backend.con, name, rows)
-        return
-    with upload_temporarily(backend, rows) as uploaded:
-        backend.insert(name, uploaded)
 
 
 def _plain_type(arrow_type: Any) -> Any:
@@ -293,29 +279,15 @@ def upload_temporarily(backend: Any, rows: Any) -> Iterator[Any]:
     """Upload a small Arrow table to the database, and drop it after the block."""
     import ibis
 
-    if backend.name == SPARK:
-        name = _new_name()
-        session = spark_session(backend)
-        session.createDataFrame(rows).createTempView(name)
-        try:
-            yield backend.table(name)
-        finally:
-            session.catalog.dropTempView(name)
-        return
-    if backend.name == _POSTGRES:
+    if backend.name in {SPARK, _POSTGRES}:
         table = _create_table(backend, rows.schema, [rows])
-        try:
-            yield table
-        finally:
-            backend.drop_table(table.op().name, force=True)
-        return
-    table = ibis.memtable(rows)
+    else:
+        table = ibis.memtable(rows)
     try:
         yield table
     finally:
-        # Ibis uploads it on first use, and would leave it there until the process ends.
-        drop = backend.drop_view if backend.name == "duckdb" else backend.drop_table
-        drop(table.op().name, force=True)
+        # Ibis uploads a memtable on first use, and would leave it there until the process ends.
+        _drop(backend, table, is_view=backend.name == _DUCKDB)
 
 
 @contextmanager
