@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 from support.figures import assert_same
 from support.processes import PIPE, running_program
@@ -28,11 +27,6 @@ from disclosure_pipeline.measures.checks import CodedExclusions
 from disclosure_pipeline.runtime.machine import count_cores, map_in_threads, run_in_threads, threads_for
 from disclosure_pipeline.tables.alignment import check_tables
 from disclosure_pipeline.tables.grouping import Grouping
-
-
-@pytest.fixture(scope="module")
-def surveys() -> list[pd.DataFrame]:
-    return [survey(4000, 1), survey(5000, 2)]
 
 
 def test_the_paths_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +86,9 @@ def test_what_a_task_raises_ends_the_work(error: type[BaseException]) -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_progress_is_shown_where_it_is_asked_for(
-    surveys: list[pd.DataFrame], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_progress_is_shown_where_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
     ask: Callable[..., dp.Disclosure] = partial(
-        dp.disclosure, surveys[0], surveys[1], ["age", "sex"], TARGETS
+        dp.disclosure, survey(4000, 1), survey(5000, 2), ["age", "sex"], TARGETS
     )
     quiet = ask()
     assert capsys.readouterr() == ("", "")

@@ -4,7 +4,6 @@ from collections import Counter
 from fractions import Fraction
 from functools import partial
 from itertools import pairwise
-from typing import cast
 
 import numpy as np
 import pandas as pd
@@ -103,7 +102,7 @@ def test_key_combinations_that_look_the_same_are_counted_as_one(
 
     def count(cells: Cells) -> TargetCounts:
         [(_, counts)] = cells.count(request)
-        return cast(TargetCounts, counts)
+        return counts
 
     whole = Cells(0, [1], f.q, f.t, [f.d, f.s], lambda some: some[None], is_joined=True)
     counts = []

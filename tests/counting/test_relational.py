@@ -27,7 +27,6 @@ from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, 
 from disclosure_pipeline.counting.relational import cells as queries
 from disclosure_pipeline.counting.relational import coding, staging
 from disclosure_pipeline.counting.relational import database as engine
-from disclosure_pipeline.counting.relational.coding import lay_out_words
 from disclosure_pipeline.counting.relational.opened_database import (
     DatabaseTables,
     fetch_distinct,
@@ -206,25 +205,22 @@ def test_a_missing_package_names_its_extra(
 def test_tables_by_name(database: Any) -> None:
     import ibis
 
-    if database.name == "pyspark":  # a session without a catalog has temporary views only
-        database.create_view("people", ibis.memtable({"a": [1, 2]}))
-        try:
-            assert count_records(open_table(database, "people", "it")) == 2
-            with pytest.raises(InputError, match="it: the database has no table 'nobody'"):
-                open_table(database, "nobody", "it")
-        finally:
-            database.drop_view("people")
-        return
-    database.create_database("office")
-    database.create_table("people", pa.table({"a": [1, 2]}), database="office")
-    try:
-        assert count_records(open_table(database, "office.people", "it")) == 2
-        with pytest.raises(InputError, match=r"it: the database has no table 'office\.nobody'") as refused:
-            open_table(database, "office.nobody", "it")
+    with ExitStack() as stack:
+        if database.name == "pyspark":  # a session without a catalog has temporary views only
+            schema = ""
+            database.create_view("people", ibis.memtable({"a": [1, 2]}))
+            stack.callback(database.drop_view, "people")
+        else:
+            schema = "office."
+            database.create_database("office")
+            stack.callback(database.drop_database, "office")
+            database.create_table("people", pa.table({"a": [1, 2]}), database="office")
+            stack.callback(database.drop_table, "people", database="office")
+        assert count_records(open_table(database, f"{schema}people", "it")) == 2
+        message = re.escape(f"it: the database has no table '{schema}nobody'")
+        with pytest.raises(InputError, match=message) as refused:
+            open_table(database, f"{schema}nobody", "it")
         assert_tells_nothing(refused.value, PASSWORD)
-    finally:
-        database.drop_table("people", database="office")
-        database.drop_database("office")
 
 
 def test_tables_of_files(database: Any, tmp_path: Path) -> None:
@@ -236,8 +232,7 @@ def test_tables_of_files(database: Any, tmp_path: Path) -> None:
         frame.iloc[i * 100 : (i + 1) * 100].to_parquet(folder / f"part-{i}.parquet", index=False)
     counts = frame["sex"].value_counts(dropna=False)
     for path, records in ((tmp_path / "one.parquet", 500), (folder, 300)):
-        table = open_table(database, path, "it")
-        assert count_records(table) == records
+        assert count_records(open_table(database, path, "it")) == records
     whole = fetch_distinct(open_table(database, tmp_path / "one.parquet", "it"), "sex", 9, "it")
     assert dict(zip(whole.values, whole.counts, strict=False)) == {"f": counts["f"], "m": counts["m"]}
     assert whole.counts[-1] == counts[None]
@@ -253,8 +248,6 @@ def test_tables_of_ibis_stay_as_they_are(duckdb: Any) -> None:
         with open_database_tables([some, table], "auto", ["one", "two"]) as opened:
             assert opened[0] is some
             assert opened[1] is table
-        with pytest.raises(InputError, match="leave engine at 'auto'"):
-            dp.disclosure(some, some, ["a"], "a", engine="duckdb://")
         with BACKENDS["duckdb"]() as other:
             in_another_database = other.create_table("x", pa.table({"a": [1]}))
             with pytest.raises(InputError, match="several databases"):
@@ -282,8 +275,6 @@ def test_tables_of_ibis_are_counted_where_they_are() -> None:
         assert sorted(database.list_tables()) == ["gt", "sd"]
     with pytest.raises(dp.InputError, match="leave engine at 'auto'"):
         ask(gt, sd, engine="memory")
-    with pytest.raises(dp.InputError, match="no table 'nobody'"):
-        ask(gt, "nobody")
     with pytest.raises(dp.InputError, match="'kex' is not in the ground truth"):
         dp.disclosure(gt, sd, ["kex"], TARGETS)
     assert sorted(database.list_tables()) == ["gt", "sd"]
@@ -326,7 +317,7 @@ def test_no_integer_is_made_of_null(duckdb: Any) -> None:
 INTEGER = {"snowflake": "BIGINT", "bigquery": "INT64", "databricks": "BIGINT"}
 
 
-def coded_cells(tables: int = 2) -> Any:
+def coded_cells() -> Any:
     """The cells of a key that has only missing values and of a target, as an expression."""
     import ibis
 
@@ -334,7 +325,7 @@ def coded_cells(tables: int = 2) -> Any:
     mapping = ibis.table({"v1": "string", "m1": "int64"}, name="mapping")
     keys = [coding.ColumnCodes("a", None, 7, 8)]
     targets = [coding.ColumnCodes("b", mapping, 3, 4)]
-    return queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, tables)
+    return queries.count_cells(coding.code_records(raw, 0, keys, [0], targets), 0, 2)
 
 
 def plain(table: Any, dialect: str) -> str:
@@ -398,7 +389,6 @@ def people(seed: int) -> pd.DataFrame:
 
 def look_at_all_columns(opened: DatabaseTables) -> None:
     """Ask what the guards ask, one after the other."""
-    columns = opened.code(["a", "b"], grouping_of())
     for tables in (opened, opened.stack_syntheses()):
         columns = tables.code(["a", "b"], grouping_of())
         count_record_sets(tables, columns, ["b"])
@@ -459,7 +449,7 @@ def test_they_are_numbered_in_the_order_of_their_codes(
     """In however many ranges; most records have the same code in the first column."""
     monkeypatch.setattr(coding, "_RANGE_BITS", bits)
     random = np.random.default_rng(bits)
-    digits = lay_out_words([1000, 900, 2**40, 7])
+    digits = coding.lay_out_words([1000, 900, 2**40, 7])
     first = np.where(random.random(700) < 0.9, 3, random.integers(0, 1000, 700))
     codes = [first, *(random.integers(0, size, 700) for size in (900, 2**40, 7))]
     words = np.zeros((2, 700), dtype=np.int64)
