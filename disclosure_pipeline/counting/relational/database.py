@@ -76,8 +76,8 @@ def _find(read: ReadTables, number: int, request: CountRequest, on_progress: OnP
         records, digits = stack.enter_context(stage_records(read, keys, list(columns.values())))
         on_progress(_STEP, 1, steps)
         N = [total(counts) for counts in keys[0].counts]
-        rows, sizes = count_key_combinations(records, digits, N, stack)
-        yield _collect(number, _cells_of_keys(sizes))
+        rows, found = count_key_combinations(records, digits, N, stack)
+        yield _collect(number, found)
         if request.apart:
             yield _collect(number, Counted.apart(fetch_hits_apart(rows.keys, digits, keys)))
         on_progress(_STEP, 2, steps)
@@ -89,11 +89,6 @@ def _find(read: ReadTables, number: int, request: CountRequest, on_progress: OnP
 def _collect(number: int, found: Found) -> Parts:
     """Return a single part, already found."""
     return Parts([lambda: [(number, found)]])
-
-
-def _cells_of_keys(sizes: Mapping[str, IntArray]) -> Cells:
-    """Return the key combinations from their numbers by the records of each table."""
-    return Cells.of_keys([sizes[name] for name in sizes if name != "keys"], n=sizes["keys"])
 
 
 def _find_keys_only(
@@ -109,7 +104,7 @@ def _find_keys_only(
             places = zip(staged.digits, columns, strict=True)
             kept = [place for place, column in places if id(column) in requested]
             counted_keys = keys if len(kept) == len(columns) else cells.merge_keys(keys, kept, len(N))
-            yield _collect(number, _cells_of_keys(fetch_sizes(counted_keys, N)))
+            yield _collect(number, fetch_keys(counted_keys, N))
             on_progress(_STEP, step, len(requests))
 
 
@@ -154,16 +149,15 @@ class CodedRecords:
 
 def count_key_combinations(
     records: Any, digits: Sequence[Digits], N: Sequence[int], stack: ExitStack
-) -> tuple[CodedRecords, dict[str, IntArray]]:
-    """Return the records to count targets from, and the numbers of key combinations: see `fetch_sizes`.
+) -> tuple[CodedRecords, Cells]:
+    """Return the records to count targets from, and the cells of the keys: see `fetch_keys`.
 
     The stack drops the temporary tables. Raise InputError if sums of squares may not fit 64 bits.
     """
     keys = stack.enter_context(store_temporarily(cells.count_key_combinations(records, len(N))))
-    sizes = fetch_sizes(keys, N)
-    by_table = np.array([sizes[f"k{i}"] for i in range(len(N))])
-    is_lone = by_table.sum(axis=0) == 1
-    lone = [int(sizes["keys"][is_lone & (of_table == 1)].sum()) for of_table in by_table]
+    found = fetch_keys(keys, N)
+    is_lone = np.sum(found.counts, axis=0) == 1
+    lone = [int((is_lone & (of_table == 1)) @ found.n) for of_table in found.counts]
     shared = records
     # Records with a key combination of their own, often most, are counted without their targets.
     if 2 * sum(lone) > sum(N):
@@ -171,24 +165,25 @@ def count_key_combinations(
         shared = stack.enter_context(store_temporarily(some))
     else:
         lone = [0] * len(N)
-    largest = tuple(int(of_table.max()) for of_table in by_table)
-    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), sizes
+    largest = tuple(int(of_table.max()) for of_table in found.counts)
+    return CodedRecords(records, shared, keys, tuple(digits), tuple(N), largest, tuple(lone)), found
 
 
-def fetch_sizes(keys: Any, N: Sequence[int]) -> dict[str, IntArray]:
-    """Return the numbers of key combinations (`keys`) with as many records of each table (`k0`, `k1`, …).
+def fetch_keys(keys: Any, N: Sequence[int]) -> Cells:
+    """Return the cells of key combinations, those with as many records of each table as one.
 
     `keys` are those of `cells.count_key_combinations`, of tables with N records. Raise InputError if sums of
     squares may not fit 64 bits.
     """
     sizes = fetch_integers(cells.count_keys_by_size(keys, len(N)))
+    by_table = [sizes[f"k{i}"] for i in range(len(N))]
     # Sums of d², s² and d·s over keys are at most N times the most records with one key combination.
-    if max(N) * max(int(sizes[f"k{i}"].max()) for i in range(len(N))) > _LARGEST:
+    if max(N) * max(int(of_table.max()) for of_table in by_table) > _LARGEST:
         raise InputError(
             "Too many records have the same key combination: sums of squares do not fit 64 bits. Name more "
             "keys."
         )
-    return {name: sizes[name] for name in (*(f"k{i}" for i in range(len(N))), "keys")}
+    return Cells.of_keys(by_table, n=sizes["keys"])
 
 
 def _find_target(rows: CodedRecords, k: int, number: int, i: int, request: CountRequest) -> CellParts:
