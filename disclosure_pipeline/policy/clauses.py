@@ -59,9 +59,8 @@ class Clause:
         over = "mean of the syntheses" if self.over == "mean" else "worst synthesis"
         loosened = "" if self.loosened_from is None else f", loosened from {self.loosened_from:g}"
         loosened += "" if self.chance else ", tightened to leave nothing to chance"
-        is_of_way = self.entry is not None and self.entry.about == "way"
         about = ", ".join(self.about)
-        columns = f" ({about})" if is_of_way else f" of {about}" if about else ""
+        columns = f" ({about})" if self._is_of_way else f" of {about}" if about else ""
         return f"{self.figure}{columns} is {self.side} {self.bound:g}{self._unit}{loosened} ({over})"
 
     @property
@@ -83,10 +82,11 @@ class Clause:
     @property
     def is_of_further_table(self) -> bool:
         """True if it is about people of a further confidential table."""
-        entry = self.entry
-        if entry is None or not entry.is_per_confidential_table or self.column is None:
-            return False
-        return self.column not in WAYS
+        return self._is_of_way and self.column not in {None, *WAYS}
+
+    @property
+    def _is_of_way(self) -> bool:
+        return self.entry is not None and self.entry.about == "way"
 
     @property
     def at_least(self) -> bool:
@@ -234,10 +234,6 @@ def _list_bound_clauses(figure: Figure, bound: Bound, gate: Gate, *, by_weight: 
         if limits.worst is not None:
             statistic = "at_least" if figure.high_is_safe else "at_most"
             yield Clause(figure.name, statistic, limits.worst, about, "worst", chance, by_weight=weighed)
-    if figure.is_per_confidential_table and figure.about != "way":
-        for name in gate.confidential:
-            for statistic, limit in bound.limits.items():
-                yield Clause(figure.name, statistic, limit, (name,), chance=bound.chance is None)
 
 
 def _divide_columns(figure: Figure, columns: Sequence[str]) -> list[tuple[str, ...]]:
@@ -294,12 +290,9 @@ def _list_default_clauses(figure: Figure, gate: Gate, *, by_weight: bool) -> Ite
         warns = name == "warnings" and gate.warnings == "warn"
         groups = _divide_columns(figure, about) if figure.about == "way" else [about]
         for group in groups:
-            bound, weighed = default.find_bound(group[0] if group else None), by_weight
-            weighed = weighed and _is_weighed(figure, group)
+            bound = default.find_bound(group[0] if group else None)
+            weighed = by_weight and _is_weighed(figure, group)
             yield Clause(name, default.statistic, bound, group, warns=warns, by_weight=weighed)
-        if figure.is_per_confidential_table and figure.about != "way":
-            for table in gate.confidential:
-                yield Clause(name, default.statistic, default.bound, (table,))
 
 
 def _list_level_clauses(clauses: Sequence[Clause], gate: Gate) -> Iterator[Clause]:

@@ -73,8 +73,7 @@ def tabulate_clauses(content: Mapping[str, Any]) -> list[ClauseTable]:
             rows = [row for family in families for row in _write_family(family)]
             headings = ("Clause", "Bound", *(name_column(column, content) for column in columns))
             entry = families[0][0].clause.entry
-            subject = "further table" if entry is not None and entry.is_per_confidential_table else "column"
-            subject = "way" if entry is not None and entry.about == "way" else subject
+            subject = "way" if entry is not None and entry.about == "way" else "column"
             tables.append(ClauseTable(f"{question} By {subject}", headings, tuple(rows)))
     return tables
 
