@@ -25,13 +25,13 @@ from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.bounds import find_short_word
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.gate import Gate
+from disclosure_pipeline.policy.verdict import OVERLAPS
 
 MATERIAL_EFFECT = 2.0
 """The drafted bound, in percentage points: good models cannot be told from a smaller difference."""
 
 _DETECTED = 0.95  # share of the tables in which a difference is detected
 _STEP = 0.5
-_OVERLAPS = ("key_overlap", "whole_key_overlap", "target_overlap")
 _DRAFTED = ("unique_hits", "DiSCO", "DiSCO_any")
 
 
@@ -88,25 +88,22 @@ def _draft_beyond(
     error = estimate_error(own, halves, figure, column)
     usual = min(0.0, _find_mean_of_halves(halves, figure, column))
     excess = f"in 100 {'people' if column is not None else 'synthetic records'} over other people's records"
-    by_chance = difference_by_chance(error, comparisons)
-    return DraftedBound(
-        figure, column, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, usual, excess)
-    )
+    reason = _say_what_is_detected(error, comparisons, usual, excess)
+    return DraftedBound(figure, column, MATERIAL_EFFECT, reason)
 
 
 def _draft_any(
     own: Disclosure, halves: Sequence[Disclosure], target: str, files: int, comparisons: int
 ) -> DraftedBound:
     error = math.sqrt(files) * estimate_error(own, halves, "DiSCO", target)
-    by_chance = difference_by_chance(error, comparisons)
     excess = f"in 100 people, in any of {files} files, over as many tables of other people's records"
-    return DraftedBound(
-        "DiSCO_any", target, MATERIAL_EFFECT, _say_what_is_detected(by_chance, error, 0.0, excess)
-    )
+    reason = _say_what_is_detected(error, comparisons, 0.0, excess)
+    return DraftedBound("DiSCO_any", target, MATERIAL_EFFECT, reason)
 
 
-def _say_what_is_detected(by_chance: float, error: float, usual: float, excess: str) -> str:
+def _say_what_is_detected(error: float, comparisons: int, usual: float, excess: str) -> str:
     """Say which excess a clause detects, if honest tables have an excess of `usual` on average."""
+    by_chance = difference_by_chance(error, comparisons)
     detected = find_detected_excess(MATERIAL_EFFECT, by_chance, error, usual)
     if not detected < 100:  # noqa: PLR2004 (percent; NaN, too)
         return "In tables of this size chance explains every excess: the bound detects nothing"
@@ -221,18 +218,13 @@ def write_policy(gate: Gate, draft: PolicyDraft, candidates: Sequence[Mapping[st
     lines = [*_comment_baselines(draft), "policy:", *_write_bounds(gate, draft), *_write_kept(gate, draft)]
     lines += _comment_candidates(draft, candidates)
     text = "\n".join(lines) + "\n"
-    apply_draft(gate, text)
+    Gate.model_validate(gate.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
     return text
 
 
 def write_limits(sentences: Sequence[str]) -> str:
     """Return which copies a drafted policy would notice, as comments to follow it."""
     return "\n".join(["", *(f"# {sentence}" for sentence in sentences), ""])
-
-
-def apply_draft(gate: Gate, text: str) -> Gate:
-    """Return the gate with a policy that `write_policy` wrote. Raise ValueError if it does not load."""
-    return Gate.model_validate(gate.model_dump() | {"policy": yaml.safe_load(text)["policy"]})
 
 
 def _comment_baselines(draft: PolicyDraft) -> list[str]:
@@ -256,41 +248,37 @@ def _comment_baselines(draft: PolicyDraft) -> list[str]:
 
 def _write_bounds(gate: Gate, draft: PolicyDraft) -> list[str]:
     lines = []
-    any_bounds = [drafted for drafted in draft.bounds if drafted.figure == "DiSCO_any"]
-    target_bounds = [
-        drafted for drafted in draft.bounds if drafted.column is not None and drafted not in any_bounds
-    ]
+    of_any = [drafted for drafted in draft.bounds if drafted.figure == "DiSCO_any"]
+    of_targets = [drafted for drafted in draft.bounds if drafted.figure == "DiSCO"]
     for drafted in draft.bounds:
         if drafted.column is None:
             word = find_short_word(FIGURES[drafted.figure])
             lines += _comment(drafted.reason, 2)
             lines.append(f"  {drafted.figure}: {{{word}: {drafted.bound:g}}}")
-    if any_bounds:
-        lines += ["  DiSCO_any:", "    targets:"]
-    for drafted in any_bounds:
-        lines += _comment(drafted.reason, 6)
-        lines.append(f"      {_quote_name(drafted.column)}: {{beyond: {drafted.bound:g}}}")
-    if not target_bounds:
-        return lines
+    if of_any:
+        lines += ["  DiSCO_any:", *_write_targets({of: f"beyond: {of.bound:g}" for of in of_any})]
     if gate.measures.chance:
-        common = min(drafted.bound for drafted in target_bounds)
-        lines += ["  DiSCO:", f"    beyond: {common:g}", "    targets:"]
-        for drafted in target_bounds:
-            lines += _comment(drafted.reason, 6)
-            lines.append(f"      {_quote_name(drafted.column)}: {{beyond: {drafted.bound:g}}}")
-        return lines
+        lines += ["  DiSCO:", f"    beyond: {min(of.bound for of in of_targets):g}"]
+        return lines + _write_targets({of: f"beyond: {of.bound:g}" for of in of_targets})
     lines += [
         "  # Chance is not measured (measures.chance), so these bounds include what others disclose, and",
         "  # what chance adds to it.",
         "  DiSCO:",
-        "    targets:",
     ]
     baselines = {row["target"]: row for row in draft.baselines}
-    for drafted in target_bounds:
+    bounds = {}
+    for drafted in of_targets:
         row = baselines[drafted.column]
         at_most = round_up_bound((row["others"] or 0) + max(drafted.bound, row["beyond_by_chance"]))
+        bounds[drafted] = f"at_most: {at_most:g}"
+    return lines + _write_targets(bounds)
+
+
+def _write_targets(bounds: Mapping[DraftedBound, str]) -> list[str]:
+    lines = ["    targets:"]
+    for drafted, bound in bounds.items():
         lines += _comment(drafted.reason, 6)
-        lines.append(f"      {_quote_name(drafted.column)}: {{at_most: {at_most:g}}}")
+        lines.append(f"      {_quote_name(drafted.column)}: {{{bound}}}")
     return lines
 
 
@@ -318,7 +306,7 @@ def _comment_candidates(draft: PolicyDraft, candidates: Sequence[Mapping[str, An
         figures = []
         for bound in draft.bounds:
             value = values_of.get((bound.figure, bound.column))
-            if value is not None and bound.figure not in _OVERLAPS:
+            if value is not None and bound.figure not in OVERLAPS:
                 name = bound.figure if bound.column is None else f"{bound.figure}[{bound.column}]"
                 figures.append(f"{name} {value:.3g} {'<=' if value <= bound.bound else '>'} {bound.bound:g}")
         lines.append(

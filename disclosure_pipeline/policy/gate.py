@@ -479,7 +479,7 @@ class Gate(FrozenModel):
     @model_validator(mode="after")
     def _fits_together(self) -> Gate:
         if self.events is not None:
-            _check_events(self)
+            _check_events(self, self.events)
             # A dumped gate already has them.
             object.__setattr__(self, "columns", {**self.columns, **self.events.derived})
         _check_definition(self)
@@ -620,7 +620,7 @@ class Gate(FrozenModel):
     def tasks(self) -> dict[str, Task]:
         """The way each target is predicted: numbers by regression, the others by classification."""
         return {
-            name: "regression" if self.columns[name].type in {"integer", "number"} else "classification"
+            name: "regression" if self.columns[name].type in NUMERIC else "classification"
             for name in self.targets
         }
 
@@ -689,17 +689,14 @@ def _check_columns(gate: Gate) -> None:
         )
 
 
-def _check_events(gate: Gate) -> None:
-    """Raise ValueError if the events do not fit the table of people."""
-    if gate.events is None:
-        return
+def _check_events(gate: Gate, events: GateEvents) -> None:
     if gate.unit is None:
         raise ValueError("events needs unit: the column of both tables that identifies a record's person")
-    if gate.unit in gate.events.columns:
+    if gate.unit in events.columns:
         raise ValueError(f"unit names {gate.unit}, which events.columns also describes: remove it there")
     if gate.confidential:
         raise ValueError("confidential tables have no events: give only one of confidential and events")
-    derived = gate.events.derived
+    derived = events.derived
     taken = [
         name
         for name, column in gate.columns.items()
@@ -771,23 +768,19 @@ def _check_engine(gate: Gate) -> None:
 def _check_confidential(gate: Gate) -> None:
     for name in gate.confidential:
         with at_entry("confidential", name):
-            _check_confidential_name(gate, name)
+            if not re.fullmatch(NAME, name):
+                raise ValueError(
+                    f"confidential names a table {name!r}: expected lower-case letters, digits and _, "
+                    "beginning with a letter"
+                )
+            if name in gate.columns:
+                raise ValueError(f"confidential names a table {name!r} like a column: give it another name")
     if gate.holdout is not None and gate.holdout not in gate.confidential:
         raise refuse_entry(
             ("holdout",),
             f"{gate.holdout!r} is not a confidential table: list it under confidential, so that no candidate "
             "copies its records",
         )
-
-
-def _check_confidential_name(gate: Gate, name: str) -> None:
-    if not re.fullmatch(NAME, name):
-        raise ValueError(
-            f"confidential names a table {name!r}: expected lower-case letters, digits and _, beginning "
-            "with a letter"
-        )
-    if name in gate.columns:
-        raise ValueError(f"confidential names a table {name!r} like a column: give it another name")
 
 
 def _check_database(engine: str, source: str | Source, name: str) -> None:

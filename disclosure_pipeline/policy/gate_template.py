@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -87,18 +87,17 @@ def describe_table(
     Numbers are grouped if a target has many values, or if the values of a key or target hardly repeat. Raise
     InputError if a key or target is not a column, or looks like an identifier.
     """
-    unit = propose_unit(raw, {*keys, *targets, *(groups or {}), *(special or {})})
+    groups, special = groups or {}, special or {}
+    unit = propose_unit(raw, {*keys, *targets, *groups, *special})
     raw = raw if unit is None else raw.drop(columns=unit)
-    drafted = draft(raw, _FEWEST_RECORDS, {*(groups or {}), *(special or {})}, descriptions)
+    drafted = draft(raw, _FEWEST_RECORDS, {*groups, *special}, descriptions)
     columns: dict[str, Column] = {}
-    notes = {
-        name: _name_range(
-            drafted.columns[name], "; ".join(part for part in note.split("; ") if "levels" not in part)
-        )
-        for name, note in drafted.notes.items()
-    }
-    notes = {name: note for name, note in notes.items() if note}
-    for name in (*keys, *targets, *(groups or {}), *(special or {})):
+    notes = {}
+    for name, note in drafted.notes.items():
+        kept = "; ".join(part for part in note.split("; ") if "levels" not in part)
+        if kept:
+            notes[name] = _name_range(drafted.columns[name], kept)
+    for name in (*keys, *targets, *groups, *special):
         if name not in drafted.columns:
             raise InputError(f"There is no column {name!r}. {suggest_names(name, drafted.columns)}")
     chosen = tuple(targets) or tuple(
@@ -118,7 +117,7 @@ def describe_table(
             changes["levels"] = None
         if "range" not in described.entries:
             changes["range"] = None
-        if groups and name in groups:
+        if name in groups:
             changes["groups"] = groups[name]
         elif name in (*keys, *chosen) and column.type in NUMERIC:
             present = raw[name][~raw[name].isin(column.missing_codes)]
@@ -126,7 +125,7 @@ def describe_table(
             if number:
                 changes["groups"] = number
                 notes[name] = f"{notes[name]}; {_GROUPED}" if column.missing_codes else _GROUPED
-        if special and name in special:
+        if name in special:
             changes["special_values"] = tuple(
                 int(code) if code == int(code) else code for code in special[name]
             )
@@ -218,9 +217,9 @@ attributes:
 {columns}
 
   # What an intruder may already know about a person.
-  keys: {_write_list(schema.keys)}
+  keys: {_write(list(schema.keys))}
   # What an intruder must not learn.
-  targets: {_write_list(schema.targets)}
+  targets: {_write(list(schema.targets))}
 {_write_unit(schema.unit)}
   # The largest figures allowed, in percentage points beyond what other people's records would tell anyway.
   # `disclosure-pipeline policy draft` proposes bounds from your ground truth, with reasons. Guards against
@@ -258,10 +257,6 @@ def _write(value: Any) -> str:
     if isinstance(value, dict):
         return f"{{{', '.join(f'{name}: {_write(entry)}' for name, entry in value.items())}}}"
     return _quote(value) if isinstance(value, str) else json.dumps(value)
-
-
-def _write_list(names: Collection[str]) -> str:
-    return f"[{', '.join(map(_quote, names))}]"
 
 
 def _quote(text: str) -> str:

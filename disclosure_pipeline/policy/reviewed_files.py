@@ -35,7 +35,6 @@ _LARGEST = 1 << 20
 _MOST_NODES = 100_000
 _DEEPEST = 100
 
-_MERGE = "tag:yaml.org,2002:merge"
 _TAG = "tag:yaml.org,2002:"
 _PLAIN_BOOLEAN = ("true", "True", "TRUE", "false", "False", "FALSE")
 _PLAIN_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
@@ -193,7 +192,7 @@ def _check(
 
 
 def _check_name(key: Any, seen: dict[str, int]) -> str:
-    if key.tag == _MERGE:
+    if key.tag == f"{_TAG}merge":
         raise _AmbiguousError(key, "merge keys (<<) are not allowed: write the entries themselves")
     if not isinstance(key, yaml.ScalarNode):
         raise _AmbiguousError(key, "the name of an entry must be text")
