@@ -191,16 +191,16 @@ _CONFIG: Mapping[str, Any] = {
     },
 }
 
-# Colour, fill and shape: marks never differ by colour alone.
+# Colours of line and inside, and shape: marks never differ by colour alone.
 Mark = tuple[str, str, str]
-HOLLOW, FILLED = "transparent", ""
+HOLLOW = "transparent"
 OWN: Mark = (BLUE, HOLLOW, "circle")
-SYNTHETIC: Mark = (TURQUOISE, FILLED, "diamond")
+SYNTHETIC: Mark = (TURQUOISE, TURQUOISE, "diamond")
 OTHERS: Mark = (PLUM, HOLLOW, "M0,-1.2L0,1.2")
 CHANCE: Mark = (ORANGE, HOLLOW, "cross")
-DOT: Mark = (BLUE, FILLED, "circle")
+DOT: Mark = (BLUE, BLUE, "circle")
 SQUARE: Mark = (ORANGE, HOLLOW, "square")
-TICK: Mark = (PLUM, HOLLOW, "M0,-1.2L0,1.2")
+TICK: Mark = OTHERS
 RING: Mark = (ORANGE, HOLLOW, "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0")
 
 
@@ -252,11 +252,10 @@ def draw_rows(
         "encoding": {
             "x": {"field": "figure", **x, "axis": {"tickCount": min(6, width // 60)}},
             "y": y,
-            "stroke": _encode_names("mark", names, [marks[name][0] for name in names]),
-            "fill": _encode_names(
-                "mark", names, [marks[name][0] if marks[name][1] == FILLED else HOLLOW for name in names]
-            ),
-            "shape": _encode_names("mark", names, [marks[name][2] for name in names]),
+            **{
+                channel: _encode_names("mark", names, [marks[name][place] for name in names])
+                for place, channel in enumerate(("stroke", "fill", "shape"))
+            },
         },
     }
     errors = {
@@ -312,20 +311,22 @@ def draw_map(points: Sequence[tuple[float, float, str]], x_title: str, y_title: 
         "scale": {"zero": True, "nice": True},
         "axis": {"tickCount": 3, "format": ".3~r"},
     }
-    place = {
-        "x": {"field": "x", "title": x_title, **quantity},
-        "y": {"field": "y", "title": y_title, **quantity},
-    }
-    marks = {
+    chart = {
+        "data": {
+            "values": [
+                {"x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind} for x, y, kind in points
+            ]
+        },
         "mark": {"type": "point", "filled": True, "opacity": 1, "size": 110, "strokeWidth": 2.5},
         "encoding": {
-            **place,
+            "x": {"field": "x", "title": x_title, **quantity},
+            "y": {"field": "y", "title": y_title, **quantity},
             "color": _encode_names("kind", names, [kinds[name][0] for name in names]),
             "shape": _encode_names("kind", names, [kinds[name][1] for name in names]),
         },
+        "width": SIDE_BY_SIDE,
+        "height": _MAP_HEIGHT,
     }
-    values = [{"x": _finite_or_none(x), "y": _finite_or_none(y), "kind": kind} for x, y, kind in points]
-    chart = {"data": {"values": values}, **marks, "width": SIDE_BY_SIDE, "height": _MAP_HEIGHT}
     return _draw(json.dumps(chart))
 
 

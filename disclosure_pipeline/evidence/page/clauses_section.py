@@ -174,23 +174,15 @@ def write_baselines(judgement: Judgement) -> BaselineTexts:
     row, entry = judgement.row, judgement.clause.entry
     if row is None or entry is None:
         return BaselineTexts()
-    chance, words = find_chance(judgement)
+    # By chance: the figure of a permuted table, or what chance adds to the one that is bounded.
+    is_permuted = bool(entry.place.permuted)
+    chance, words = (row.permuted, entry.words) if is_permuted else (row.by_chance, judgement.clause.words)
     return BaselineTexts(
         own=_write(row.own, entry.words),
         others=_write(row.others, entry.words),
         chance=_write(chance, words),
         holdout=_write(row.holdout, entry.words),
     )
-
-
-def find_chance(judgement: Judgement) -> tuple[float, Words]:
-    """Return what chance gives, with its words: the figure of a permuted table, or what chance adds to it."""
-    row, entry = judgement.row, judgement.clause.entry
-    assert row is not None
-    assert entry is not None
-    if entry.place.permuted:
-        return row.permuted, entry.words
-    return row.by_chance, judgement.clause.words
 
 
 def _write(value: float, words: Words) -> str:
@@ -227,10 +219,14 @@ def compare_with_last(content: Content, last: Content | None) -> PageTable | Non
 def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]]:
     """Return name, subject and words of each risk on the page, by question; doubts and controls need none."""
     figures = content["figures"]
-    drawn = {"attribute": ("DiSCO", "DiSCO_others", "Dorig"), "identity": ("UiO", "repU")}
+    _, found, learned, _ = QUESTIONS
+    drawn = {
+        ("attribute", learned): ("DiSCO", "DiSCO_others", "Dorig"),
+        ("identity", found): ("UiO", "repU"),
+    }
     names = {
-        name: (_QUESTION_OF_FRAME[frame], words)
-        for frame, columns in drawn.items()
+        name: (question, words)
+        for (frame, question), columns in drawn.items()
         if view_frame(figures, frame)
         for name in columns
         if (words := find_words(name, frame)) is not None
@@ -246,9 +242,6 @@ def list_definitions(content: Content) -> dict[str, list[tuple[str, str, Words]]
         subject = subject.replace(" ({column})", "").replace("{column}", "a target")
         definitions[question].append((name, subject, words))
     return definitions
-
-
-_QUESTION_OF_FRAME = {"attribute": list(QUESTIONS)[2], "identity": list(QUESTIONS)[1]}
 
 
 @dataclass(frozen=True)
@@ -335,6 +328,5 @@ def _tabulate_remedies(
 
 
 def _write_cost(remedy: TriedRemedy) -> str:
-    lost = f"{write_count(remedy.lost, 'record')}" if remedy.lost else ""
-    blanked = f"{write_count(remedy.blanked, 'value')}" if remedy.blanked else ""
-    return ", ".join(filter(None, (lost, blanked))) or MISSING
+    costs = ((remedy.lost, "record"), (remedy.blanked, "value"))
+    return ", ".join(write_count(number, noun) for number, noun in costs if number) or MISSING

@@ -81,7 +81,9 @@ class Answer:
 
 def answer_questions(content: Content, power: GatePower | None = None) -> list[Answer]:
     """Answer each question that has a clause."""
-    asked = {question: list_judgements(content, question) for question in QUESTIONS}
+    asked: dict[str, list[Judgement]] = {question: [] for question in QUESTIONS}
+    for judgement in list_ordered(content):
+        asked[find_question(judgement.clause)].append(judgement)
     return [_answer(question, judged, content, power) for question, judged in asked.items() if judged]
 
 
@@ -219,9 +221,8 @@ def show_bounds(content: Content) -> Chart | None:
         if beyond
         else f"None of {risks} is beyond its bound"
     )
-    rows = sorted(rows, key=lambda judged: compute_share_of_bound(judged.value, judged.limit), reverse=True)[
-        :_MOST_ROWS
-    ]
+    rows.sort(key=lambda judged: compute_share_of_bound(judged.value, judged.limit), reverse=True)
+    rows = rows[:_MOST_ROWS]
     marks = {
         "this table": charts.DOT,
         "the bound": charts.TICK,
@@ -240,10 +241,9 @@ def show_bounds(content: Content) -> Chart | None:
             for mark, figure in zip(marks, figures, strict=True)
             if figure is not None
         ]
-    headings = ("Risk", "Figure", "Bound", "Others'")
     table = PageTable(
         "The risks nearest to their bound, or farthest beyond it",
-        headings,
+        ("Risk", "Figure", "Bound", "Others'"),
         tuple(
             (
                 f"{capitalized(write_subject(judgement, content))} ({judgement.clause.name})",
@@ -296,11 +296,6 @@ def list_ordered(content: Content) -> list[Judgement]:
     places: Mapping[str, int] = content.get(PLACES_OF_CLAUSES, {})
     judgements = order_judgements(list_deciding(read_judgements(content)))
     return sorted(judgements, key=lambda judged: places.get(judged.clause.name, 0))
-
-
-def list_judgements(content: Content, question: str) -> list[Judgement]:
-    """Return the deciding judgements of a question, the gravest first."""
-    return [judged for judged in list_ordered(content) if find_question(judged.clause) == question]
 
 
 def place_clauses(content: Content) -> dict[str, int]:

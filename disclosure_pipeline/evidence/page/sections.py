@@ -28,12 +28,7 @@ from disclosure_pipeline.evidence.page.charts import (
 from disclosure_pipeline.measures.chance import errors_of_largest
 from disclosure_pipeline.measures.found import NEARLY
 from disclosure_pipeline.measures.words import BY_INDEPENDENT_COLUMNS, BY_ITSELF, BY_OTHERS, BY_SYNTHETIC
-from disclosure_pipeline.policy.sentences import (
-    MISSING,
-    Content,
-    write_figure,
-    write_finding,
-)
+from disclosure_pipeline.policy.sentences import MISSING, Content, write_figure, write_finding
 from disclosure_pipeline.tables.messages import capitalized
 
 
@@ -102,12 +97,8 @@ def show_growth(content: Content) -> Chart | None:
     None if nothing is published yet.
     """
     figures = content["figures"]
-    rows = [
-        {**row, "after": row["releases"]}
-        for row in sorted(
-            view_frame(figures, "over_releases"), key=lambda row: row["releases"] == WITH_RELEASES
-        )
-    ]
+    rows = [{**row, "after": row["releases"]} for row in view_frame(figures, "over_releases")]
+    rows.sort(key=lambda row: row["releases"] == WITH_RELEASES)
     if len(rows) <= 1:
         return None
     rows[-1]["after"] = "with the candidate"
@@ -158,11 +149,9 @@ def show_utility(content: Content) -> Chart | None:
     marks = {"TVD": charts.SYNTHETIC, "TVD_expected": charts.OTHERS}
     farthest = max(worst.values(), key=lambda row: rank(row, FARTHEST))
     beyond = farthest["TVD"] - (farthest.get("TVD_expected") or 0.0)
-    title = (
-        "Every column is as near to the confidential one as a fresh sample would be"
-        if beyond <= 0
-        else f"{farthest['column']} is the column that differs most from the confidential one"
-    )
+    title = "Every column is as near to the confidential one as a fresh sample would be"
+    if beyond > 0:
+        title = f"{farthest['column']} is the column that differs most from the confidential one"
     return draw_frame(
         title,
         worst.values(),
@@ -183,7 +172,6 @@ def show_utility(content: Content) -> Chart | None:
 
 
 _FOUND_BY_CHANCE = "people_copied_by_chance"
-_MARKS = {"DiSCO": charts.SYNTHETIC, "DiSCO_others": charts.OTHERS}
 _MOST = 12
 _INTERVAL = re.compile(r"[(\[](-inf|~?[-\d.]+(?: \(\d+\))?), (inf|~?[-\d.]+(?: \(\d+\))?)\)")
 
@@ -203,7 +191,7 @@ def show_subgroups(content: Mapping[str, Any]) -> Chart | None:
         _state_most_exposed(shown[0], content),
         shown,
         "group",
-        _MARKS,
+        {"DiSCO": charts.SYNTHETIC, "DiSCO_others": charts.OTHERS},
         "subgroups",
         "% of the group",
         "The share of each group of people whose target is disclosed, by what is beyond others' records.",
@@ -278,18 +266,12 @@ def show_map(content: Content, others: Sequence[Content]) -> Chart | None:
     if own_place is None or len(points) == 1:
         return None
     better = sum(x <= own_place[0] and y <= own_place[1] for x, y, kind in points if kind != "this candidate")
+    title = "No other candidate is both at least as useful and no riskier"
     if better:
-        title = (
-            f"{better} of {write_count(len(points) - 1, 'other candidate')} "
-            f"{choose_form(better, 'is', 'are')} at "
-            "least as useful and no riskier"
-        )
-    else:
-        title = "No other candidate is both at least as useful and no riskier"
-    x_words, y_words = (
-        require_words("TVD_column_beyond", "guards"),
-        require_words("DiSCO_beyond", "attribute"),
-    )
+        others_are = f"{write_count(len(points) - 1, 'other candidate')} {choose_form(better, 'is', 'are')}"
+        title = f"{better} of {others_are} at least as useful and no riskier"
+    x_words = require_words("TVD_column_beyond", "guards")
+    y_words = require_words("DiSCO_beyond", "attribute")
     return Chart(
         title,
         charts.draw_map(points, "farther from the confidential table", "riskier"),
@@ -310,20 +292,16 @@ def show_map(content: Content, others: Sequence[Content]) -> Chart | None:
     )
 
 
-_HITS = ("unique_hits", "unique_hits_others", "unique_hits_apart", "unique_hits_beyond")
-
-
 def show_found(content: Content) -> Chart | None:
     """Draw the people whom their keys single out, and the records that point at one person."""
     rows = view_frame(content["figures"], "identity")
     if not rows:
         return None
     worst = max(rows, key=lambda row: rank(row, "repU"))
-    marks = {"UiO": charts.OWN, "repU": charts.SYNTHETIC, "unique_hits": charts.SYNTHETIC}
-    expected = max(("unique_hits_others", "unique_hits_apart"), key=lambda name: worst.get(name) or 0.0)
-    marks |= {expected: charts.OTHERS}
     others = {"unique_hits_others": BY_OTHERS, "unique_hits_apart": BY_INDEPENDENT_COLUMNS}
+    expected = max(others, key=lambda name: worst.get(name) or 0.0)
     legend = {"UiO": BY_ITSELF, expected: others[expected]}
+    marks = {BY_ITSELF: charts.OWN, BY_SYNTHETIC: charts.SYNTHETIC, others[expected]: charts.OTHERS}
     labels = {
         "people singled out by their keys": ("UiO", "repU"),
         "records pointing at one person": ("unique_hits", expected),
@@ -342,7 +320,7 @@ def show_found(content: Content) -> Chart | None:
         capitalized(title),
         charts.draw_rows(
             points,
-            {legend.get(column, BY_SYNTHETIC): mark for column, mark in marks.items()},
+            marks,
             "% of the people, or of the synthetic records",
             longest_name=charts.LONG_NAMES,
         ),
@@ -350,7 +328,7 @@ def show_found(content: Content) -> Chart | None:
         tabulate(
             "Who is singled out, in percent",
             rows,
-            ["synthesis", "UiO", "UiOiS", "repU", *_HITS],
+            ["synthesis", "UiO", "UiOiS", "repU", "unique_hits", *others, "unique_hits_beyond"],
             "identity",
         ),
     )
