@@ -310,7 +310,6 @@ def _list_figures(question: Question, table: Sequence[Mapping[str, Any]]) -> lis
 
 
 def _to_clauses_table(judgements: Sequence[Judgement]) -> str:
-    headings = ("clause", "over", "value", "bound", "outcome", "if not kept")
     rows = [
         {
             "clause": judgement.subject,
@@ -322,7 +321,7 @@ def _to_clauses_table(judgements: Sequence[Judgement]) -> str:
         }
         for judgement in judgements
     ]
-    return to_markdown_table(rows, dict(zip(headings, headings, strict=True)))
+    return _to_table(rows)
 
 
 def _to_table(rows: Sequence[Mapping[str, Any]]) -> str:

@@ -146,7 +146,6 @@ def _find_mean_of_halves(halves: Sequence[Disclosure], figure: str, column: str 
 
 
 def _find_rows(measured: Disclosure, figure: str, column: str | None) -> list[FigureRow]:
-    """Return the rows of a figure, of each file."""
     rows = tabulate_figures(measured, [FIGURES[figure]])
     return [row for row in rows if row.about == column and row.basis != "people" and not row.group]
 

@@ -608,12 +608,11 @@ class Gate(FrozenModel):
     @property
     def key_grouping(self) -> Grouping:
         """The grouping of numbers among the keys."""
-        grouping = self.grouping
-        edges = grouping.edges
+        edges = self.edges
         if isinstance(edges, Mapping):
             edges = {name: column_edges for name, column_edges in edges.items() if name in self.keys}
-        groups = {name: number for name, number in grouping.groups.items() if name in self.keys}
-        special = {name: grouping.special_values[name] for name in self.keys}
+        groups = {name: number for name, number in self.groups.items() if name in self.keys}
+        special = {name: self.columns[name].special_values for name in self.keys}
         return Grouping(groups, special, edges, hides_edges=True)
 
     @property

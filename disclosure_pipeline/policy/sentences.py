@@ -191,7 +191,8 @@ def _compare(judgement: Judgement, content: Content) -> str:
         words = replace(words, finding=BY_RECORDS_FINDING, denominator=SYNTHETIC)
     shown = row.value if is_difference else value
     subject = name_quoted(row.where, content) or judgement.column
-    sentence = _fill(words, shown, subject, content, None if is_difference else judgement.limit) + bases
+    limit = None if is_difference else judgement.limit
+    sentence = write_finding(words, shown, subject, content, limit) + bases
     as_many = row.at_n if is_difference and row.is_larger and math.isfinite(row.at_n) else shown
     if write_figure(as_many, words) != write_figure(shown, words):
         sentence += f" ({write_rounded(as_many, words, content)} by as many records as there are people)"
@@ -222,26 +223,23 @@ def describe_limits(limits: Mapping[str, float]) -> list[str]:
     return [write_finding(words[name], value, None, {}) for name, value in limits.items()]
 
 
-def write_finding(words: Words, value: Any, column: str | None, content: Content) -> str:
-    """State a figure in the sentence of its words; `column`: the target that it is about."""
-    return _fill(words, value, column, content, None)
-
-
 def _fill_in(judgement: Judgement, content: Content) -> str:
     """State the very figure that is judged; one that was rounded for publication says so."""
     if judgement.rounded_to is not None:
         content = {"is_rounded": True, **content}
-    text = _fill(judgement.clause.words, judgement.value, judgement.column, content, judgement.limit)
+    text = write_finding(judgement.clause.words, judgement.value, judgement.column, content, judgement.limit)
     if judgement.rounded_to is None:
         return text
     way = "down" if judgement.clause.at_least else "up"
     return f"{text} (rounded {way} to {write_count(judgement.rounded_to, 'record')})"
 
 
-def _fill(words: Words, value: Any, column: str | None, content: Content, limit: float | None) -> str:
+def write_finding(
+    words: Words, value: Any, column: str | None, content: Content, limit: float | None = None
+) -> str:
+    """State a figure of a column in the sentence of its words, with digits that tell it from its limit."""
     written = write_rounded(value, words, content)
     if limit is not None and value != limit and write_figure(value, words) == write_figure(limit, words):
-        # As many digits as tell the figure from its bound.
         texts = (f"{value:.{digits}f}" for digits in range(2, 18))
         apart = next((text for text in texts if float(text) != limit), f"{value:.1f}")
         written = written.replace(write_figure(value, words), f"{apart}{_SUFFIXES.get(words.unit, '')}")

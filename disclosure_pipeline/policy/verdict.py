@@ -273,10 +273,9 @@ def _judge(clause: Clause, rows: Sequence[FigureRow], files: int) -> Judgement:
         return undetermined
     if clause.over == "mean":
         value, limit, row = _average(figures)
-    elif clause.at_least:
-        value, limit, row = min(figures, key=lambda figure: figure[0] - figure[1])
     else:
-        value, limit, row = max(figures, key=lambda figure: figure[0] - figure[1])
+        find_worst = min if clause.at_least else max
+        value, limit, row = find_worst(figures, key=lambda figure: figure[0] - figure[1])
     kept = value >= limit if clause.at_least else value <= limit
     is_doubt = clause.entry is not None and clause.entry.is_doubt
     broken: Outcome = "undetermined" if is_doubt else "exceeded"
@@ -288,8 +287,6 @@ def _find_limit(clause: Clause, row: FigureRow) -> float:
 
 
 def _average(figures: Sequence[tuple[float, float, FigureRow]]) -> tuple[float, float, FigureRow]:
-    """Return the mean of figures, of their limits, and of their rows."""
-
     def mean(values: Sequence[float]) -> float:
         return math.fsum(values) / len(values)
 

@@ -106,7 +106,7 @@ def make_publishable(content: Mapping[str, Any]) -> dict[str, Any]:
             }
             for row in content["exact_copies"]
         ],
-        "ledger": _round_ledger(content["ledger"], rounding),
+        "ledger": _round_ledger(content["ledger"], content["smallest_count"]),
         "warnings": [],
         "number_of_warnings": len(content["warnings"]),
         "is_rounded": True,
@@ -121,9 +121,6 @@ class _Rounding:
     holdout: int
     smallest: int
     judgements: Sequence[Judgement]
-
-    def round_count(self, records: int) -> int:
-        return int(round_figure(records, self.smallest, ()))
 
     def round_figure(self, value: Any, words: Words | None, limits: Sequence[float] = ()) -> Any:
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
@@ -143,7 +140,7 @@ class _Rounding:
         ]
 
 
-def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> list[dict[str, Any]]:
+def _round_ledger(ledger: Sequence[Mapping[str, Any]], smallest: int) -> list[dict[str, Any]]:
     """Round the ledger and number its tables: the names of the files that arrived are not public."""
     numbers: dict[str, int] = {}
     rows = []
@@ -151,7 +148,8 @@ def _round_ledger(ledger: Sequence[Mapping[str, Any]], rounding: _Rounding) -> l
         table = change["table"]
         if table != GROUND_TRUTH:
             table = f"table {numbers.setdefault(table, len(numbers) + 1)} of those compared with it"
-        rows.append({**change, "table": table, "records": rounding.round_count(change["records"])})
+        records = int(round_figure(change["records"], smallest, ()))
+        rows.append({**change, "table": table, "records": records})
     return rows
 
 
@@ -248,7 +246,7 @@ def render_page(
     """
     is_public = edition == "publication"
     shown = label_columns(make_publishable(content) if is_public else content)
-    others = [] if is_public else list(others)
+    others = [] if is_public else others
     records = [shown["figures"]["N_d"], *shown["figures"]["N_s"]]
     power = power if power is not None and power.is_measured else None
     power_records = 0 if power is None else power.records
