@@ -9,6 +9,7 @@ from base64 import b64encode
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -447,16 +448,11 @@ def test_a_chart_has_a_table_and_its_finding_for_a_title(refused: dict[str, Any]
     assert any("more people in 100 than" in title for title in titles)
 
 
-def pages(refused: dict[str, Any], approved: dict[str, Any]) -> Iterator[str]:
-    for content in (refused, approved):
-        for edition in EDITIONS:
-            yield render_page(content, edition, [approved])
-
-
 def test_nothing_runs_nothing_is_loaded_and_no_value_is_told(
     refused: dict[str, Any], approved: dict[str, Any]
 ) -> None:
-    for text in pages(refused, approved):
+    for content, edition in product((refused, approved), EDITIONS):
+        text = render_page(content, edition, [approved])
         page = Page(text)
         names = {tag for tag, _ in page.elements}
         assert not names & {"script", "iframe", "object", "embed", "img", "image", "use", "base", "form"}

@@ -95,10 +95,8 @@ def measure_stays() -> list[Any]:
 def measure_gate(**changes: Any) -> list[Any]:
     name = "survey of living conditions"
     gate = Gate.model_validate(surveys.gate_of(name, **changes))
-    make, unit, _, _ = surveys.TABLES[name]
-    gt = make(1).assign(weight=20.0 + np.arange(len(make(1))) % 5)
-    gt = gt if "weight" in changes else gt.drop(columns="weight")
-    gt = gt if "unit" in changes or changes.get("with_unit", True) else gt.drop(columns=unit)
+    gt = surveys.TABLES[name][0](1)
+    gt = gt.assign(weight=20.0 + np.arange(len(gt)) % 5) if "weight" in changes else gt
     sd = surveys.leaked(name, 0.3)
     return [gates.measured(gate, gt, [sd.iloc[::2], sd.iloc[1::2]])]
 

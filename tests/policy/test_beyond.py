@@ -1,7 +1,6 @@
 """Bounds of what goes beyond other people's records and beyond chance: one policy for every target."""
 
 import math
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from support import gates
-from support.gates import judged
+from support.gates import gate, judged
 from support.judging import measured_alone
 
 import disclosure_pipeline as dp
@@ -18,18 +17,13 @@ from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differ
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.validation import validate
-from disclosure_pipeline.policy.gate import Gate
 
 pytestmark = pytest.mark.usefixtures("no_guards")
 
 NAN = math.nan
 
 
-def gate(policy: Mapping[str, Any], **changes: Any) -> Gate:
-    return gates.gate(policy=dict(policy), **changes)
-
-
-BEYOND = gate({"unique_hits": 3, "DiSCO": {"beyond": 3}, "DCAP": {"beyond": 3}})
+BEYOND = gate(policy={"unique_hits": 3, "DiSCO": {"beyond": 3}, "DCAP": {"beyond": 3}})
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +32,7 @@ def result() -> Disclosure:
     return measured_alone(BEYOND, gates.ground_truth(), [gates.honest(1), gates.ground_truth()])
 
 
-STRICT = gate({name: {"beyond": 3, "chance": 0} for name in ("unique_hits", "DiSCO", "DCAP")})
+STRICT = gate(policy={name: {"beyond": 3, "chance": 0} for name in ("unique_hits", "DiSCO", "DCAP")})
 
 
 @pytest.mark.parametrize(
@@ -129,7 +123,8 @@ def test_a_copy_is_beyond_both(result: Disclosure) -> None:
 
 
 def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
-    both = gate({"repU": 100, "DiSCO": {"at_most": 5, "beyond": 3, "targets": {"work": {"beyond": 1}}}})
+    policy = {"repU": 100, "DiSCO": {"at_most": 5, "beyond": 3, "targets": {"work": {"beyond": 1}}}}
+    both = gate(policy=policy)
     bounds = {clause.name: clause.bound for clause in both.clauses() if clause.figure.startswith("DiSCO")}
     assert bounds == {"DiSCO[income]": 5, "DiSCO[income] beyond": 3, "DiSCO[work] beyond": 1}
     judgements = judged(both, with_figures(result, [(2, 9)] * 3))
@@ -138,7 +133,7 @@ def test_beside_at_most_both_have_to_be_kept(result: Disclosure) -> None:
 
 
 OF_ANY = gate(
-    {
+    policy={
         "repU": 100,
         "DiSCO": 100,
         "DiSCO_any": {"beyond": 3, "targets": {"work": {"beyond": 3, "chance": 0}}},
@@ -223,7 +218,7 @@ def test_a_table_of_uniform_levels_is_not_refused_for_whom_it_hits() -> None:
     columns = ["sex", "age", "household", "region", "health"]
     kinds = {name: {"type": "category"} for name in columns} | {"age": {"type": "integer"}}
     policy = {"unique_hits": 3, "DiSCO": {"beyond": 3}}
-    of_gate = gate(policy, columns=kinds, keys=KEYS_OF_PEOPLE, targets=["health"])
+    of_gate = gate(policy=policy, columns=kinds, keys=KEYS_OF_PEOPLE, targets=["health"])
     found = gates.measured(of_gate, PEOPLE[columns], [uniform(42)[columns]])
     hits = found.identity.to_dict("index")[1]
     assert hits["unique_hits"] - hits["unique_hits_others"] > 9

@@ -122,12 +122,9 @@ def test_a_family_that_is_off_is_not_computed(monkeypatch: pytest.MonkeyPatch) -
     ("measures", "bounds", "message"),
     [
         ({"attribution": False}, {"DCAP": 5}, "this figure is not measured: enable the family attribution"),
-        ({"attribution": False}, {"DCAP": {"beyond": 5}}, "enable the family attribution"),
         ({"chance": False}, {"DiSCO": {"beyond": 5}}, "needs what chance gives: enable measures.chance"),
         ({}, {"protection": 0.5}, "enable the family protection"),
         ({}, {"gain_over_GT": 60}, "enable the family prediction"),
-        ({"protection": True}, {"protection": {"at_most": 0.5}}, "is bounded by at_least, not by at_most"),
-        ({}, {"DCAP": {"at_least": 5}}, "DCAP is bounded by at_most or beyond, not by at_least"),
         ({"prediction": True}, {"gain_over_GT": {"targets": {"income": 5}}}, "predicted by classification"),
         ({"prediction": {"learner": "guess"}}, {}, "nearest_neighbours"),
         ({"protection": {"methods": []}}, {}, "at least 1"),

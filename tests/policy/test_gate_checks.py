@@ -71,9 +71,8 @@ NO_BANDS: dict[str, tuple[Any, dict[str, Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("refused", NO_BANDS)
-def test_refuses_an_invalid_band(refused: str) -> None:
-    within, changes, message = NO_BANDS[refused]
+@pytest.mark.parametrize(("within", "changes", "message"), NO_BANDS.values(), ids=NO_BANDS)
+def test_refuses_an_invalid_band(within: Any, changes: dict[str, Any], message: str) -> None:
     columns = gates.definition()["columns"] | {"income": {"type": "integer", "within": within}}
     columns |= changes.get("columns", {})
     bounded = {"policy": LOOSE | {"DiSCO_within": 5}} | changes | {"columns": columns}

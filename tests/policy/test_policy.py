@@ -88,8 +88,8 @@ def test_refuses_a_bound_that_is_no_number(bound: Any) -> None:
     assert refusal(policy={"repU": bound, "DiSCO": 5})
     assert refusal(policy={"repU": 5, "DiSCO": {"at_most": 5, "targets": {"work": bound}}})
     if not isinstance(bound, dict) and bound is not None:
-        assert refusal(policy={"repU": {"at_most": bound}, "DiSCO": 5})
-        assert refusal(policy={"repU": {"at_most_share": bound}, "DiSCO": 5})
+        for word in ("at_most", "at_most_share", "beyond"):
+            assert refusal(policy={"repU": 5, "DiSCO": {word: bound}})
 
 
 @pytest.mark.parametrize(
@@ -105,10 +105,6 @@ def test_refuses_a_bound_that_is_no_number(bound: Any) -> None:
         ({"protection": {"at_least": 1.01}}, "protection is never above 1"),
         ({"gain_over_GT": 101}, "gain_over_GT is never above 100"),
         ({"DiSCO": {"beyond": 100}}, "every table keeps"),
-        ({"DiSCO": {"beyond": 101}}, "never above 100"),
-        ({"DiSCO": {"beyond": -1}}, "greater than or equal to 0"),
-        ({"DiSCO": {"beyond": math.inf}}, "finite"),
-        ({"DiSCO": {"beyond": True}}, "valid number"),
         *(({"key_overlap": value}, "") for value in (-1, 101, NAN, True, None)),
         *(({"smallest_count": value}, "") for value in (0, 2.5, True)),
         # It contradicts itself, or what is measured
@@ -359,15 +355,11 @@ def test_a_sentence_on_copies_says_of_whom_its_percentage_is() -> None:
         assert re.fullmatch(said, write_sentence(judgement))
 
 
-@pytest.mark.parametrize(
-    ("bound", "figures", "syntheses"),
-    [(5, 2, 0), (5, 2, 1), (5, 2, 3), (NAN, 1, 1), (math.inf, 1, 1)],
-)
-def test_a_judgement_needs_a_finite_bound_and_a_figure_of_every_synthesis(
-    bound: float, figures: int, syntheses: int
-) -> None:
-    clause = Clause("repU", "at_most", bound)
-    assert judge_values(clause, [1.0] * figures, syntheses).outcome == "undetermined"
+def test_a_judgement_needs_a_finite_bound_and_a_figure_of_every_synthesis() -> None:
+    for files in (0, 1, 3):
+        assert judge_values(WORST, [1.0, 1.0], files).outcome == "undetermined"
+    for bound in (NAN, math.inf):
+        assert judge_values(replace(WORST, bound=bound), [1.0]).outcome == "undetermined"
 
 
 def judgement(outcome: Any, *, warns: bool = False) -> Judgement:
@@ -513,13 +505,6 @@ def test_a_figure_that_is_missing_or_not_finite_is_undetermined(
     assert verdict(broken, repU=mean, DiSCO=mean) == "undetermined"
 
 
-def test_a_target_that_was_not_measured_is_undetermined(result: dp.Disclosure) -> None:
-    fewer = gate(targets=["work"], policy={"repU": 100, "DiSCO": 100})
-    measured = gates.measured(fewer, gates.ground_truth(), [gates.honest()])
-    assert decide(judge(fewer.clauses(), measured)) == "approved"
-    assert verdict(measured) == "undetermined"
-
-
 def with_column(name: str, **changes: Any) -> dict[str, Any]:
     columns: dict[str, Any] = definition()["columns"]
     return columns | {name: columns[name] | changes}
@@ -625,13 +610,9 @@ def test_the_digest_covers_every_field_that_affects_a_decision() -> None:
         ({"columns": with_column("income", colour="red")}, "colour"),
         ({"columns": with_column("income", missing_codes=[-8])}, "-8"),
         ({"columns": with_column("sex", missing_codes=["f"])}, "f"),
-        (
-            {"columns": definition()["columns"] | {"age": {"type": "text identifier"}}},
-            "age is a text",
-        ),
-        (
-            {"columns": definition()["columns"] | {"work": {"type": "text identifier"}}},
-            "work is a text",
+        *(
+            ({"columns": definition()["columns"] | {name: {"type": "text identifier"}}}, f"{name} is a text")
+            for name in ("age", "work")
         ),
     ],
 )

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from support.judging import judge_values
 
 from disclosure_pipeline.measures.catalogue import FIGURES
-from disclosure_pipeline.measures.entry import Statistic
 from disclosure_pipeline.policy.clauses import Clause
 from disclosure_pipeline.policy.rounding import round_figure, round_records
 from disclosure_pipeline.policy.sentences import write_sentence
-from disclosure_pipeline.policy.verdict import Judgement, has_public_value, round_judgements
+from disclosure_pipeline.policy.verdict import has_public_value, round_judgements
 
 STEPS = st.floats(0.01, 100)
 VALUES = st.floats(0, 100)
@@ -107,13 +106,9 @@ def test_a_count_is_rounded_without_a_highest_value() -> None:
     assert round_figure(123, 10, [20]) == 130
 
 
-def judged(clause: Clause, value: float, original: float | None = None) -> Judgement:
-    return judge_values(clause, [value], 1, () if original is None else [original])
-
-
 def test_a_relative_bound_reveals_nothing_about_the_ground_truth() -> None:
-    relative = judged(Clause("repU", "at_most_share", 0.6), 3.21, 41.7)
-    absolute = judged(Clause("repU", "at_most", 8.0), 3.21)
+    relative = judge_values(Clause("repU", "at_most_share", 0.6), [3.21], owns=[41.7])
+    absolute = judge_values(Clause("repU", "at_most", 8.0), [3.21])
     published = round_judgements([relative, absolute], [300, 298], 10)
     assert (published[0].value, published[0].limit, published[0].outcome) == (None, None, "kept")
     assert write_sentence(published[0]) == (
@@ -128,7 +123,7 @@ def test_a_relative_bound_reveals_nothing_about_the_ground_truth() -> None:
 
 def test_the_step_does_not_reveal_the_number_of_records() -> None:
     """Ground truths of 300 and of 309 records give the same published figure."""
-    judgement = judged(Clause("DiSCO", "at_most", 12.0, ("work",)), 2.0)
+    judgement = judge_values(Clause("DiSCO", "at_most", 12.0, ("work",)), [2.0])
     assert round_judgements([judgement], [300, 1000], 10) == round_judgements([judgement], [309, 1000], 10)
     assert round_judgements([judgement], [300, 1000], 10) != round_judgements([judgement], [310, 1000], 10)
 
@@ -138,20 +133,16 @@ def test_one_figure_is_rounded_once_for_all_its_limits() -> None:
     mean = Clause("DiSCO", "at_most", 5.0, ("work",), over="mean")
     worst = replace(mean, bound=8.0, over="worst")
     for value in (0.3, 2.0, 4.9, 5.1, 7.9, 8.1, 30.0):
-        one, two = round_judgements([judged(mean, value), judged(worst, value)], [300, 298], 10)
+        judgements = [judge_values(clause, [value]) for clause in (mean, worst)]
+        one, two = round_judgements(judgements, [300, 298], 10)
         assert one.value == two.value
 
 
-@pytest.mark.parametrize(
-    ("figure", "statistic"),
-    [("relabelled", "at_most"), ("warnings", "at_most"), ("controls", "at_most"), ("repeats", "at_most")],
-)
-def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(
-    figure: str, statistic: Statistic
-) -> None:
-    clause = Clause(figure, statistic, 50.0)
+@pytest.mark.parametrize("figure", ["relabelled", "warnings", "controls", "repeats"])
+def test_publishes_only_the_outcome_of_a_figure_that_is_no_share_of_all_records(figure: str) -> None:
+    clause = Clause(figure, "at_most", 50.0)
     assert not has_public_value(clause)
-    [published] = round_judgements([judged(clause, 12.345)], [300, 300], 10)
+    [published] = round_judgements([judge_values(clause, [12.345])], [300, 300], 10)
     assert published.value is None
     sentence = write_sentence(published)
     assert "12.3" not in sentence and ": no more than allowed (at most 50" in sentence

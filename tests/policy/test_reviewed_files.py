@@ -38,6 +38,18 @@ def test_reads_unambiguous_yaml(text: str, content: Any) -> None:
     assert read_definition(text, "f") == content
 
 
+SCALARS = {
+    "octal": ["0100", "00", "-017"],
+    "sexagesimal": ["1:30", "1:30.5"],
+    "with _": ["1_000", "1_0.5"],
+    "binary": ["0b11", "0x1F"],
+    "number to some readers": ["0o17", "089", "1e5", "1.5e3"],
+    "tag": ["!!int '3'", "!!python/name:os.system"],
+    "special meaning in YAML": ["="],
+    "aliases": ["*nowhere"],
+}
+
+
 @pytest.mark.parametrize(
     ("text", "place", "message"),
     [
@@ -47,32 +59,16 @@ def test_reads_unambiguous_yaml(text: str, content: Any) -> None:
         ("y:\n  <<: {a: 1}", "2:3", "merge keys"),
         ("- &x [1]\n- *x", "1:3", "aliases (*) are not allowed"),
         ("- [1]\n- *x", "2:3", "aliases (*) are not allowed"),
-        ("a: 0100", "1:4", "octal"),
-        ("a: 00", "1:4", "octal"),
-        ("a: -017", "1:4", "octal"),
-        ("a: 1:30", "1:4", "sexagesimal"),
+        *((f"a: {text}", "1:4", message) for message, texts in SCALARS.items() for text in texts),
         ("a: [1, 190:20:30]", "1:8", "sexagesimal"),
-        ("a: 1:30.5", "1:4", "sexagesimal"),
-        ("a: 1_000", "1:4", "with _"),
-        ("a: 1_0.5", "1:4", "with _"),
-        ("a: 0b11", "1:4", "binary"),
-        ("a: 0x1F", "1:4", "notation"),
-        ("a: 0o17", "1:4", "number to some readers"),
-        ("a: 089", "1:4", "number to some readers"),
-        ("a: 1e5", "1:4", "number to some readers"),
-        ("a: 1.5e3", "1:4", "number to some readers"),
         *((f"a:\n  - {word}", "2:5", "boolean to some") for word in ("yes", "No", "NO", "on", "OFF")),
         ("no: 1", "1:1", "boolean to some"),
         ("1: a", "1:1", "name 1 is not read as text"),
         ("true: a", "1:1", "is not read as text"),
         ("2026-01-01: a", "1:1", "is not read as text"),
         ("? [a]\n: b", "1:3", "must be text"),
-        ("a: !!int '3'", "1:4", "tag"),
-        ("a: !!python/name:os.system", "1:4", "tag"),
-        ("a: =", "1:4", "special meaning in YAML"),
         ("[" * 102 + "]" * 102, "1:102", "nested too deeply"),
         ("a: {b", "1:6", "not valid YAML"),
-        ("a: *nowhere", "1:4", "aliases"),
         ("a: b: c", "1:5", "not valid YAML"),
     ],
 )
