@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Mapping
 from itertools import product
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 import pandas as pd
@@ -26,13 +25,6 @@ if TYPE_CHECKING:
 Format = Literal["BOOLEAN_ONLY", "BASIC", "SUMMARY", "COMPLETE"]
 FORMATS: tuple[Format, ...] = ("BOOLEAN_ONLY", "BASIC", "SUMMARY", "COMPLETE")
 NAN = math.nan
-
-
-@pytest.fixture(scope="module")
-def ours() -> ModuleType:
-    from disclosure_pipeline.evidence import expectations
-
-    return expectations
 
 
 def batch(table: pd.DataFrame) -> Batch:
@@ -65,28 +57,32 @@ def stacked(GT: pd.DataFrame | None = None, SD: pd.DataFrame | None = None) -> p
     return pd.concat([GT.assign(source="GT"), SD.assign(source="SD")], ignore_index=True)
 
 
-def both(ours: ModuleType, bound: float = 100, **changes: Any) -> list[BatchExpectation]:
-    arguments = SOURCES | changes
-    return [
-        ours.ExpectReplicatedUniquesToBeAtMost(bound=bound, **arguments),
-        ours.ExpectDiscoToBeAtMost(bound=bound, target="work", **arguments),
-    ]
+def expect_disco(**changes: Any) -> BatchExpectation:
+    from disclosure_pipeline.evidence.expectations import ExpectDiscoToBeAtMost
+
+    return ExpectDiscoToBeAtMost(**{"bound": 100, "target": "work", **SOURCES, **changes})
+
+
+def both(**changes: Any) -> list[BatchExpectation]:
+    from disclosure_pipeline.evidence.expectations import ExpectReplicatedUniquesToBeAtMost
+
+    expect_repU = ExpectReplicatedUniquesToBeAtMost(**{"bound": 100, **SOURCES, **changes})
+    return [expect_repU, expect_disco(**changes)]
 
 
 @pytest.mark.parametrize("form", FORMATS)
-def test_a_copy_is_doubtful_whatever_the_bound(ours: ModuleType, form: Format) -> None:
-    _, DiSCO = both(ours)
-    assert validated(stacked(SD=gates.ground_truth()), DiSCO, form)["success"] is False
+def test_a_copy_is_doubtful_whatever_the_bound(form: Format) -> None:
+    assert validated(stacked(SD=gates.ground_truth()), expect_disco(), form)["success"] is False
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_the_figure_is_that_of_disclosure(ours: ModuleType, seed: int) -> None:
+def test_the_figure_is_that_of_disclosure(seed: int) -> None:
     SD = gates.honest(seed)
     with without_guards():
         actual = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
         figures = actual.identity["repU"].item(), actual.attribute["DiSCO"].item()
         tables = batch(stacked(SD=SD))
-        for (expectation, value), form in product(zip(both(ours), figures, strict=True), FORMATS):
+        for (expectation, value), form in product(zip(both(), figures, strict=True), FORMATS):
             for bound, success in ((100, True), (value, True), (math.nextafter(value, 0), False)):
                 expectation.bound = bound
                 result = validated(tables, expectation, form)
@@ -134,10 +130,7 @@ TABLES_BY_FAULT: dict[str, tuple[Callable[[], pd.DataFrame], Mapping[str, Any]]]
 
 @pytest.mark.parametrize("fault", TABLES_BY_FAULT)
 def test_no_value_is_told(
-    ours: ModuleType,
-    fault: str,
-    caplog: pytest.LogCaptureFixture,
-    capfd: pytest.CaptureFixture[str],
+    fault: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Not in a result of any form, nor in an exception, log or warning."""
     caplog.set_level(logging.DEBUG)
@@ -145,7 +138,7 @@ def test_no_value_is_told(
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         tables = batch(make())
-        results = [validated(tables, *case) for case in product(both(ours, **changes), FORMATS)]
+        results = [validated(tables, *case) for case in product(both(**changes), FORMATS)]
     assert {result["success"] for result in results} == {fault == "nothing is wrong"}
     message = json.dumps(results) + caplog.text + "".join(capfd.readouterr()) + "".join(map(str, warned))
     assert not [canary for canary in gates.CANARIES if canary in message]
@@ -160,31 +153,29 @@ def test_no_value_is_told(
     ],
     ids=["upper", "blank", "shifted"],
 )
-def test_a_copy_in_disguise_does_not_look_safe(
-    ours: ModuleType, disguise: Callable[[pd.DataFrame], pd.DataFrame]
-) -> None:
+def test_a_copy_in_disguise_does_not_look_safe(disguise: Callable[[pd.DataFrame], pd.DataFrame]) -> None:
     """If the tables share no key, every risk reads 0, and that must not pass."""
     SD = disguise(gates.ground_truth())
     actual = dp.disclosure(gates.ground_truth(), SD, KEYS, "work")
     assert actual.identity["repU"].tolist() == [0.0]
-    for expectation in both(ours, bound=0):
+    for expectation in both(bound=0):
         result = validated(stacked(SD=SD), expectation)
         assert result["success"] is False
         assert "look differently coded" in result["result"]["reason"]
 
 
-def test_a_column_that_is_not_asked_for_has_no_say(ours: ModuleType) -> None:
+def test_a_column_that_is_not_asked_for_has_no_say() -> None:
     """Such as a number of the row, which starts again in SD."""
     numbered = stacked(
         *(table.assign(row=range(len(table))) for table in (gates.ground_truth(), gates.honest()))
     )
-    assert all(validated(numbered, expectation)["success"] for expectation in both(ours))
+    assert all(validated(numbered, expectation)["success"] for expectation in both())
 
 
-def test_a_suite_can_be_stored(ours: ModuleType) -> None:
+def test_a_suite_can_be_stored() -> None:
     import great_expectations as gx
 
-    suite = gx.ExpectationSuite("policy", both(ours))
+    suite = gx.ExpectationSuite("policy", both())
     stored = json.dumps(suite.to_json_dict())
     assert gx.ExpectationSuite(**json.loads(stored)) == suite
 
@@ -199,10 +190,10 @@ def rendered(table: pd.DataFrame, *expectations: BatchExpectation) -> str:
     return " ".join(page.split())
 
 
-def test_data_docs(ours: ModuleType) -> None:
+def test_data_docs() -> None:
     """It breaks where Great Expectations renders otherwise than with what it is given here."""
-    page = rendered(stacked(), *both(ours, bound=50))
-    without = rendered(stacked().drop(columns="source"), *both(ours))
+    page = rendered(stacked(), *both(bound=50))
+    without = rendered(stacked().drop(columns="source"), *both())
     result = dp.disclosure(gates.ground_truth(), gates.honest(), KEYS, "work")
     for words in (
         "Replicated uniques: repU is at most 50 (worst synthesis)",
@@ -216,15 +207,15 @@ def test_data_docs(ours: ModuleType) -> None:
     assert not [canary for canary in gates.CANARIES if canary in page]
 
 
-def test_data_docs_say_what_only_warns(ours: ModuleType) -> None:
-    assert "(worst synthesis); it only warns" in rendered(stacked(), *both(ours, severity="warning"))
+def test_data_docs_say_what_only_warns() -> None:
+    assert "(worst synthesis); it only warns" in rendered(stacked(), *both(severity="warning"))
 
 
-def test_names_are_no_markup(ours: ModuleType) -> None:
+def test_names_are_no_markup() -> None:
     """Also where they look like it, or like a parameter of a template."""
     name = '<img src="x">$text$$a & b'
     table = stacked().rename(columns={"work": name})
-    expectation = ours.ExpectDiscoToBeAtMost(bound=50, target=name, **SOURCES)
+    expectation = expect_disco(bound=50, target=name)
     for of in (table, stacked()):
         assert '<img src="x">$' not in rendered(of, expectation)
     escaped = '&lt;img src="x"&gt;$text$$a &amp; b'
@@ -232,8 +223,8 @@ def test_names_are_no_markup(ours: ModuleType) -> None:
 
 
 @pytest.mark.parametrize("bound", [NAN, math.inf, -math.inf])
-def test_a_bound_that_bounds_nothing_fails(ours: ModuleType, bound: float) -> None:
-    for expectation in both(ours, bound=bound):
+def test_a_bound_that_bounds_nothing_fails(bound: float) -> None:
+    for expectation in both(bound=bound):
         assert validated(stacked(), expectation)["success"] is False
 
 
@@ -241,28 +232,28 @@ def test_a_bound_that_bounds_nothing_fails(ours: ModuleType, bound: float) -> No
     "wrong", [{"bound": True}, {"bound": "5"}, {"bound": None}, {"over": "best"}, {"keys": "age"},
               {"source_column": 1}, {"target": 1}], ids=str
 )  # fmt: skip
-def test_arguments_of_another_kind_are_refused(ours: ModuleType, wrong: dict[str, Any]) -> None:
+def test_arguments_of_another_kind_are_refused(wrong: dict[str, Any]) -> None:
     from great_expectations.compatibility.pydantic import ValidationError
 
     with pytest.raises(ValidationError):
-        ours.ExpectDiscoToBeAtMost(**{"bound": 5, "target": "work", **SOURCES, **wrong})
+        expect_disco(**wrong)
 
 
-def test_an_exception_fails(ours: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its message is withheld: it could be a value."""
 
     def broken(*_: Any) -> None:
         raise ArithmeticError(gates.CANARIES[0])
 
-    monkeypatch.setattr(ours, "disclosure", broken)
-    for expectation in both(ours):
+    monkeypatch.setattr("disclosure_pipeline.evidence.expectations.disclosure", broken)
+    for expectation in both():
         result = validated(stacked(), expectation)
         assert result["success"] is False
         assert result["result"]["reason"] == "it could not be computed (ArithmeticError)"
         assert gates.CANARIES[0] not in json.dumps(result)
 
 
-def test_only_pandas_is_understood(ours: ModuleType, tmp_path: Path) -> None:
+def test_only_pandas_is_understood(tmp_path: Path) -> None:
     import great_expectations as gx
     import sqlalchemy
 
@@ -271,7 +262,7 @@ def test_only_pandas_is_understood(ours: ModuleType, tmp_path: Path) -> None:
     stacked().to_sql("stacked", engine, index=False)
     source = gx.get_context(mode="ephemeral").data_sources.add_sqlite("here", connection_string=address)
     actual = source.add_table_asset("stacked").add_batch_definition_whole_table("all").get_batch()
-    result = actual.validate(both(ours)[0])
+    result = actual.validate(both()[0])
     engine.dispose()
     assert result.success is False
     assert result.result["reason"] == "the batch is not a pandas DataFrame"

@@ -77,14 +77,9 @@ def validated(candidate: str) -> Validation:
     return validate(gate.clauses(), tabulate_figures(result), len(SYNTHESES[candidate]))
 
 
-@pytest.fixture(scope="module")
-def three() -> tuple[Gate, dp.Disclosure]:
-    return measured("three")
-
-
-def of_repU(three: tuple[Gate, dp.Disclosure]) -> tuple[list[Clause], list[FigureRow]]:  # noqa: N802
+def of_repU() -> tuple[list[Clause], list[FigureRow]]:  # noqa: N802
     """Return its generous clauses and its rows: what takes a moment to validate."""
-    gate, result = three
+    gate, result = measured("three")
     clauses = [clause for clause in generous(gate) if clause.figure == "repU"]
     return clauses, [row for row in tabulate_figures(result) if row.figure == "repU"]
 
@@ -143,11 +138,9 @@ def other(clause: Clause, random: Random) -> Clause:
 # An example takes 0.2 s, whatever is validated, so many clauses share one; to shrink one takes long.
 @settings(examples(4, 40), phases=set(Phase) - {Phase.shrink})
 @given(damages=st.lists(DAMAGE, max_size=8), seed=st.integers(0, 2**32), files=st.integers(1, 4))
-def test_they_agree_on_any_figures(
-    three: tuple[Gate, dp.Disclosure], damages: list[tuple[str, int, str, float]], seed: int, files: int
-) -> None:
+def test_they_agree_on_any_figures(damages: list[tuple[str, int, str, float]], seed: int, files: int) -> None:
     """On missing, infinite and forged figures too, under any bounds."""
-    gate, result = three
+    gate, result = measured("three")
     rows = list(tabulate_figures(result))
     for what, place, name, figure in damages:
         at = place % len(rows)
@@ -166,9 +159,9 @@ def generous(gate: Gate) -> tuple[Clause, ...]:
     return tuple(replace(clause, bound=0 if clause.at_least else 1000) for clause in gate.clauses())
 
 
-def test_every_row_is_needed(three: tuple[Gate, dp.Disclosure]) -> None:
+def test_every_row_is_needed() -> None:
     """Without it, with it twice or without its figure, the clauses that it is about are not kept."""
-    gate, result = three
+    gate, result = measured("three")
     rows = tabulate_figures(result)
     clauses = [clause for clause in generous(gate) if clause.over == "worst"]
     assert all(judged.outcome == "kept" for judged in judge_rows(clauses, rows, 3))
@@ -192,17 +185,15 @@ def test_every_row_is_needed(three: tuple[Gate, dp.Disclosure]) -> None:
         assert without.kept == {clause.name: False for clause in about}
 
 
-def test_no_row_is_never_kept(three: tuple[Gate, dp.Disclosure]) -> None:
-    gate, _ = three
+def test_no_row_is_never_kept() -> None:
+    gate, _ = measured("three")
     assert not any(validate(gate.clauses(), [], 3).kept.values())
     assert {judged.outcome for judged in judge_rows(gate.clauses(), [], 3)} == {"undetermined"}
 
 
-def test_there_is_a_result_for_every_clause(
-    three: tuple[Gate, dp.Disclosure], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_there_is_a_result_for_every_clause(monkeypatch: pytest.MonkeyPatch) -> None:
     """A clause that is not in the suite is not kept."""
-    clauses, rows = of_repU(three)
+    clauses, rows = of_repU()
     assert all(validate(clauses, rows, 3).kept.values())
     build = validation._build_expectations
     monkeypatch.setattr(validation, "_build_expectations", lambda of, columns: build(of[1:], columns))
@@ -222,9 +213,9 @@ def test_disagreements() -> None:
     assert find_disagreements({}, clauses) == ["a", "b", "c", "d"]
 
 
-def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
+def test_the_results_as_plain_data() -> None:
     """A severity, a name and words for each clause; the same for the same figures."""
-    gate, result = three
+    gate, result = measured("three")
     actual = validated("three")
     text = json.dumps(actual.results, allow_nan=False)
     assert json.dumps(validate(gate.clauses(), tabulate_figures(result), 3).results) == text
@@ -243,9 +234,9 @@ def test_the_results_as_plain_data(three: tuple[Gate, dp.Disclosure]) -> None:
         assert entry["expectation_config"]["meta"]["words"] == str(clause)
 
 
-def test_the_metric_table_has_the_worst_figure_of_each_clause(three: tuple[Gate, dp.Disclosure]) -> None:
+def test_the_metric_table_has_the_worst_figure_of_each_clause() -> None:
     """Beside the long table: figures and names of columns, no level."""
-    gate, result = three
+    gate, result = measured("three")
     rows = tabulate_figures(result)
     table = build_metric_table(gate.clauses(), rows, 3)
     assert len(table) == len(rows)
@@ -329,20 +320,20 @@ def test_switches_in_the_environment_change_nothing(alone: tuple[Path, Finished]
     assert (with_other_settings.stdout, with_other_settings.stderr) == (alone[1].stdout, "")
 
 
-def test_nothing_of_a_candidate_is_left_for_the_next(three: tuple[Gate, dp.Disclosure]) -> None:
+def test_nothing_of_a_candidate_is_left_for_the_next() -> None:
     from great_expectations.data_context.data_context.ephemeral_data_context import EphemeralDataContext
 
     for _ in range(3):
-        validate(*of_repU(three), 3)
+        validate(*of_repU(), 3)
     gc.collect()
     contexts = [context for context in gc.get_objects() if issubclass(type(context), EphemeralDataContext)]
     assert len(contexts) <= 1
 
 
 def test_a_process_of_its_own_says_the_same(
-    three: tuple[Gate, dp.Disclosure], validator: WorkerProcess, monkeypatch: pytest.MonkeyPatch
+    validator: WorkerProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, result = three
+    gate, result = measured("three")
     monkeypatch.setattr(validation, "_validator", validator)
     validation.start_validation()
     content = build_dossier(gate, "three", {}, result, judge(gate.clauses(), result))
@@ -361,9 +352,9 @@ def test_a_process_of_its_own_says_the_same(
     validator.stop()
 
 
-def test_several_at_once(three: tuple[Gate, dp.Disclosure]) -> None:
+def test_several_at_once() -> None:
     """Each finds its own figures."""
-    clauses, rows = of_repU(three)
+    clauses, rows = of_repU()
     clauses = [replace(clause, bound=8) for clause in clauses]
 
     def one(repU: float) -> Validation:

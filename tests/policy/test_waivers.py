@@ -147,8 +147,6 @@ BROKEN = {
     "no YAML": "a: [",
     "a clause that is overruled later": text() + "clause: repU\n",
     "an expiry as a number": text(expires=20270101),
-    "an expiry of six years": text(expires="2032-05-01T12:00:00Z"),
-    "an octal ceiling": text(ceiling=None) + "ceiling: 010\n",
     "two waivers": text() + "---\n" + text(),
 }
 
