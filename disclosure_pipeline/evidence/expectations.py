@@ -133,7 +133,7 @@ class _StackedTableExpectation(BatchExpectation, ABC):
         result: ExpectationValidationResult | None = None,
         runtime_configuration: dict[str, Any] | None = None,
     ) -> list[RenderedStringTemplateContent]:
-        return [_render_text("" if configuration is None else _describe_safely(configuration))]
+        return [_render_text("" if configuration is None else _describe(configuration))]
 
     @classmethod
     @renderer(renderer_type=LegacyDiagnosticRendererType.OBSERVED_VALUE)
@@ -153,21 +153,17 @@ def _fail(reason: str) -> dict[str, Any]:
     return {"success": False, "result": {"observed_value": None, "reason": reason}}
 
 
-def _describe_safely(configuration: ExpectationConfiguration) -> str:
+def _describe(configuration: ExpectationConfiguration) -> str:
     """Describe the clause; withhold the message of an error, which Great Expectations would print."""
     try:
-        return _describe(configuration)
+        expectation = configuration.to_domain_obj()
+        assert isinstance(expectation, _StackedTableExpectation)
+        consequence = "; it only warns" if expectation.severity == "warning" else ""
+        clause = expectation._build_clause()
+        return f"{capitalized(clause.words.title)}: {clause}{consequence}"
     except Exception as error:
         kind = type(error).__name__
     raise NoFigureError(f"a clause cannot be described ({kind}, its message withheld)")
-
-
-def _describe(configuration: ExpectationConfiguration) -> str:
-    expectation = configuration.to_domain_obj()
-    assert isinstance(expectation, _StackedTableExpectation)
-    consequence = "; it only warns" if expectation.severity == "warning" else ""
-    clause = expectation._build_clause()
-    return f"{capitalized(clause.words.title)}: {clause}{consequence}"
 
 
 def _render_text(text: str) -> RenderedStringTemplateContent:

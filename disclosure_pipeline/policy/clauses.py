@@ -318,23 +318,18 @@ def find_unbounded(
     ['DiSCO of income']
     """
     has_identity = any(find_required_bound(clause) == "identity" for clause in bounded)
-    of_targets = {
-        (column, clause.figure)
+    bounded_targets = {
+        column
         for clause in bounded
         if find_required_bound(clause) == "attribute"
         for column in clause.about
+        # The exact value of an amount with a band is hardly ever disclosed, so bounding it is not enough.
+        if clause.figure == "DiSCO_within" or column not in banded
     }
-    # The exact value of an amount with a band is hardly ever disclosed, so bounding it is not enough.
-    needed = {
-        target: ("DiSCO_within",) if target in banded else ("DiSCO", "DiSCO_within") for target in targets
-    }
+    unbounded = [target for target in targets if target not in bounded_targets]
     return [
         *([] if has_identity else ["repU or unique_hits"]),
-        *(
-            f"{figures[0]} of {target}"
-            for target, figures in needed.items()
-            if not any((target, figure) in of_targets for figure in figures)
-        ),
+        *(f"{'DiSCO_within' if target in banded else 'DiSCO'} of {target}" for target in unbounded),
     ]
 
 
