@@ -71,11 +71,12 @@ def draft_policy(
     `own` is the disclosure of GT as its own synthesis, `halves` that of disjoint halves of tables of this
     size (`measure_baselines`).
     """
-    rows = [_describe_baseline(own, halves, "unique_hits", None, float(own.identity["UiO"].iloc[0]))]
+    unique = {"own": float(own.identity["UiO"].iloc[0])}
+    rows = [_describe_baseline(own, halves, "unique_hits", None) | unique]
     bounds = [_draft_beyond(own, halves, "unique_hits", None)]
     for target in gate.targets:
         bounds.append(_draft_beyond(own, halves, "DiSCO", target, len(gate.targets)))
-        rows.append(_describe_baseline(own, halves, "DiSCO", target, None, len(gate.targets)))
+        rows.append(_describe_baseline(own, halves, "DiSCO", target, len(gate.targets)))
     if files > 1:
         bounds += [_draft_any(own, halves, target, files, len(gate.targets)) for target in gate.targets]
     bounds += _draft_overlaps(gate, halves)
@@ -185,12 +186,7 @@ def _draft_overlaps(gate: Gate, halves: Sequence[Disclosure]) -> list[DraftedBou
 
 
 def _describe_baseline(
-    own: Disclosure,
-    halves: Sequence[Disclosure],
-    figure: str,
-    column: str | None,
-    original: float | None = None,
-    comparisons: int = 1,
+    own: Disclosure, halves: Sequence[Disclosure], figure: str, column: str | None, comparisons: int = 1
 ) -> dict[str, Any]:
     rows = _find_rows(own, figure, column)
 
@@ -201,7 +197,7 @@ def _describe_baseline(
     return {
         "figure": figure,
         "target": column or "",
-        "own": first("own") if original is None else original,
+        "own": first("own"),
         "others": first("others"),
         "chance": first("permuted"),
         "beyond_by_chance": difference_by_chance(estimate_error(own, halves, figure, column), comparisons),
