@@ -84,7 +84,7 @@ def approved() -> dict[str, Any]:
 
 def changing(content: dict[str, Any], names: Collection[str], **changes: Any) -> dict[str, Any]:
     """Return the dossier with changes of the clauses of these names, and perhaps of its decision."""
-    decision = changes.get("outcome", "") if changes.get("outcome") == "undetermined" else content["decision"]
+    decision = "undetermined" if changes["outcome"] == "undetermined" else content["decision"]
     clauses = [of | changes if of["name"] in names else of for of in content["clauses"]]
     return {**content, "decision": decision, "clauses": clauses}
 
