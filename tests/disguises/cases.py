@@ -1,7 +1,7 @@
 """Disguises of the ground truth, of which none may be published, and honest tables, of which all may."""
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 
 import numpy as np
 import pandas as pd
@@ -41,19 +41,15 @@ def leaky(share: float, times: int = 1, files: int = 1) -> Callable[[], Tables]:
     return lambda: [leak(several_times(times, seed), survey(), share, seed) for seed in range(1, files + 1)]
 
 
-def one(make: Callable[[], pd.DataFrame]) -> Callable[[], Tables]:
-    return lambda: [make()]
-
-
-def verbatim(records: int, seed: int = 2) -> pd.DataFrame:
+def verbatim(records: int) -> pd.DataFrame:
     """Return this number of GT records and nothing else."""
-    return survey().sample(records, random_state=seed).reset_index(drop=True)
+    return survey().sample(records, random_state=2).reset_index(drop=True)
 
 
-def mixed(share: float, seed: int = 4) -> pd.DataFrame:
+def mixed(share: float) -> pd.DataFrame:
     """An honest synthesis with a share of GT records in which age and income are moved by one."""
     near = moved(moved(survey(), "age", 1), "income", 1)
-    return leak(synthesise(survey(), seed), near, share, seed)
+    return leak(synthesise(survey(), 4), near, share, 4)
 
 
 def swapped(column: str, share: float, seed: int = 6) -> pd.DataFrame:
@@ -92,16 +88,16 @@ def rounded_incomes(to: int) -> pd.DataFrame:
     return survey().assign(income=incomes.where(incomes == -8, (incomes / to).round().astype("Int32") * to))
 
 
-def blurred(years: int, share: float, seed: int = 1) -> pd.DataFrame:
-    table, random = survey(), np.random.default_rng(seed)
-    ages = (table["age"] + random.integers(-years, years + 1, len(table))).clip(16, 97)
-    incomes = (table["income"] * (1 + random.normal(0, share, len(table)))).round().astype("Int32")
+def blurred() -> pd.DataFrame:
+    table, random = survey(), np.random.default_rng(1)
+    ages = (table["age"] + random.integers(-10, 11, len(table))).clip(16, 97)
+    incomes = (table["income"] * (1 + random.normal(0, 0.3, len(table)))).round().astype("Int32")
     return table.assign(age=ages, income=table["income"].where(table["income"] == -8, incomes))
 
 
-def permuted(columns: Sequence[str], within: Sequence[str], seed: int = 1) -> pd.DataFrame:
+def permuted(columns: Sequence[str], within: Sequence[str]) -> pd.DataFrame:
     """GT with columns exchanged, each by itself, among those who are the same in others."""
-    table, random = survey().copy(), np.random.default_rng(seed)
+    table, random = survey().copy(), np.random.default_rng(1)
     alike = table.groupby(list(within), dropna=False, observed=True).indices.values()
     for name in columns:
         position = np.arange(len(table))
@@ -176,42 +172,29 @@ def moved_in_ranks(column: str, share: float) -> pd.DataFrame:
     return survey().assign(**{column: values})
 
 
-def renaming(*columns: str) -> Callable[[], Tables]:
+def renaming(*columns: str) -> Callable[[], pd.DataFrame]:
     """GT with the levels of some categories renamed."""
-
-    def make() -> Tables:
-        table = survey()
-        for column in columns:
-            table = renamed(table, column)
-        return [table]
-
-    return make
+    return lambda: reduce(renamed, columns, survey())
 
 
 DISGUISES = [
-    Case("GT", one(survey)),
-    Case("GT in another order", one(lambda: shuffled(survey()))),
+    Case("GT", survey),
+    Case("GT in another order", lambda: shuffled(survey())),
     *(Case(f"GT cut into {files} files", cut(files)) for files in (2, 5, 30)),
-    Case("GT under coarse keys", one(survey), changes=COARSE),
+    Case("GT under coarse keys", survey, changes=COARSE),
     Case("GT cut into 30 files under coarse keys", cut(30), changes=COARSE),
-    *(
-        Case(f"GT {n} times with one decoy", one(partial(lambda n: decoyed(survey(), n), n)))
-        for n in (1, 2, 5, 9)
-    ),
-    Case("GT twice", one(lambda: pd.concat([survey()] * 2, ignore_index=True))),
-    Case("GT with one key blank in each record", one(lambda: blank_one_key(survey(), KEYS))),
+    *(Case(f"GT {n} times with one decoy", partial(lambda n: decoyed(survey(), n), n)) for n in (1, 2, 5, 9)),
+    Case("GT twice", lambda: pd.concat([survey()] * 2, ignore_index=True)),
+    Case("GT with one key blank in each record", lambda: blank_one_key(survey(), KEYS)),
     Case(
         "GT twice with blanks",
-        one(lambda: pd.concat([blank_one_key(survey(), KEYS, seed) for seed in (1, 2)], ignore_index=True)),
+        lambda: pd.concat([blank_one_key(survey(), KEYS, seed) for seed in (1, 2)], ignore_index=True),
     ),
-    *(Case(f"{n} verbatim records", one(partial(verbatim, n))) for n in (20, 200, 1_000)),
-    Case("half of GT and fresh records", one(lambda: pd.concat([verbatim(1_000), fresh(0.5)]))),
-    *(
-        Case(f"every age moved by {n}", one(partial(lambda n: moved(survey(), "age", n), n)))
-        for n in (1, -1, 3)
-    ),
-    Case("every income moved by one", one(lambda: moved(survey(), "income", 1))),
-    Case("age and income moved", one(lambda: moved(moved(survey(), "age", 1), "income", 7))),
+    *(Case(f"{n} verbatim records", partial(verbatim, n)) for n in (20, 200, 1_000)),
+    Case("half of GT and fresh records", lambda: pd.concat([verbatim(1_000), fresh(0.5)])),
+    *(Case(f"every age moved by {n}", partial(lambda n: moved(survey(), "age", n), n)) for n in (1, -1, 3)),
+    Case("every income moved by one", lambda: moved(survey(), "income", 1)),
+    Case("age and income moved", lambda: moved(moved(survey(), "age", 1), "income", 7)),
     *(Case(f"the memorising model, {s:.0%}", leaky(s)) for s in (0.05, 0.1, 0.3, 0.6)),
     *(Case(f"the memorising model asked for {n} times", leaky(0.3, n)) for n in (2, 10, 40)),
     Case(
@@ -221,32 +204,30 @@ DISGUISES = [
         ],
     ),
     Case("five syntheses of the memorising model", leaky(0.1, files=5)),
-    *(Case(f"near copies, {s:.0%}", one(partial(mixed, s))) for s in (0.5, 1.0)),
+    *(Case(f"near copies, {s:.0%}", partial(mixed, s)) for s in (0.5, 1.0)),
     *(Case(f"{name} renamed", renaming(name)) for name in ("region", "household", "work")),
     Case("three categories renamed", renaming("region", "household", "education")),
     Case("five categories renamed", renaming("region", "household", "education", "health", "work")),
-    Case("keys shifted by a row", one(lambda: shifted(survey(), KEYS, 1))),
-    Case("keys shifted by 500 rows", one(lambda: shifted(survey(), KEYS, 500))),
-    Case("age shifted by a row", one(lambda: shifted(survey(), ["age"], 1))),
+    Case("keys shifted by a row", lambda: shifted(survey(), KEYS, 1)),
+    Case("keys shifted by 500 rows", lambda: shifted(survey(), KEYS, 500)),
+    Case("age shifted by a row", lambda: shifted(survey(), ["age"], 1)),
     *(
-        Case(f"{name} swapped among all", one(partial(swapped, name, 1)))
+        Case(f"{name} swapped among all", partial(swapped, name, 1))
         for name in ("age", "region", "income", "health")
     ),
-    *(Case(f"income swapped among {s:.0%}", one(partial(swapped, "income", s))) for s in (0.1, 0.5)),
+    *(Case(f"income swapped among {s:.0%}", partial(swapped, "income", s)) for s in (0.1, 0.5)),
     *(
-        Case(f"{' and '.join(names)} swapped, each among all", one(partial(swapped_apart, names)))
+        Case(f"{' and '.join(names)} swapped, each among all", partial(swapped_apart, names))
         for names in (("age", "income"), ("age", "region"), ("income", "health"), ("household", "work"))
     ),
-    Case("age and income by a code book", one(lambda: coded(coded(survey(), "age"), "income"))),
-    Case("age and income mirrored", one(lambda: mirrored(mirrored(survey(), "age"), "income"))),
-    *(Case(f"incomes rounded to {n}", one(partial(rounded_incomes, n))) for n in (10, 100)),
-    Case("age and income blurred", one(lambda: blurred(10, 0.3))),
-    Case(
-        "income permuted within three keys", one(lambda: permuted(["income"], ["sex", "region", "household"]))
-    ),
-    Case("targets permuted within the keys", one(lambda: permuted(TARGETS, list(KEYS)))),
-    *(Case(f"{n} columns of each record from others", one(partial(mosaic, n))) for n in (1, 2, 3)),
-    *(Case(f"{n} values of each record missing", one(partial(holed, n))) for n in (1, 2, 3, 5)),
+    Case("age and income by a code book", lambda: coded(coded(survey(), "age"), "income")),
+    Case("age and income mirrored", lambda: mirrored(mirrored(survey(), "age"), "income")),
+    *(Case(f"incomes rounded to {n}", partial(rounded_incomes, n)) for n in (10, 100)),
+    Case("age and income blurred", blurred),
+    Case("income permuted within three keys", lambda: permuted(["income"], ["sex", "region", "household"])),
+    Case("targets permuted within the keys", lambda: permuted(TARGETS, list(KEYS))),
+    *(Case(f"{n} columns of each record from others", partial(mosaic, n)) for n in (1, 2, 3)),
+    *(Case(f"{n} values of each record missing", partial(holed, n)) for n in (1, 2, 3, 5)),
     Case("three files, in each others missing", lambda: [holed(3, seed) for seed in (1, 2, 3)]),
     Case(
         "the keys true in one file, the targets in the other",
@@ -256,33 +237,33 @@ DISGUISES = [
         "each file with one target that is true",
         lambda: [swapped_apart([name for name in TARGETS if name != true]) for true in TARGETS],
     ),
-    *(Case(f"95 % of GT among {n} times as many", one(partial(diluted, 0.95, n))) for n in (5, 30)),
+    *(Case(f"95 % of GT among {n} times as many", partial(diluted, 0.95, n)) for n in (5, 30)),
     *(
-        Case(f"near copies of 95 % among {n} times as many", one(partial(nearly_diluted, 0.95, n)))
+        Case(f"near copies of 95 % among {n} times as many", partial(nearly_diluted, 0.95, n))
         for n in (10, 60)
     ),
     *(
-        Case(f"GT among {n} times as many decoys that stand twice", one(partial(among_doubled_decoys, n)))
+        Case(f"GT among {n} times as many decoys that stand twice", partial(among_doubled_decoys, n))
         for n in (2, 20)
     ),
     *(
-        Case(f"{share:.0%} of GT among columns drawn apart", one(partial(among_bad_records, share)))
+        Case(f"{share:.0%} of GT among columns drawn apart", partial(among_bad_records, share))
         for share in (0.05, 0.18)
     ),
     *(
         Case(
             f"age and income jittered, {name} from others",
-            one(partial(lambda name: jittered(swapped(name, 1)), name)),
+            partial(lambda name: jittered(swapped(name, 1)), name),
         )
         for name in ("work", "education")
     ),
     Case(
         "each record of the memorising model twice",
-        one(lambda: pd.concat([leak(synthesise(survey()), survey(), 0.9)] * 2)),
+        lambda: pd.concat([leak(synthesise(survey()), survey(), 0.9)] * 2),
     ),
-    Case("the people of one region", one(one_region_copied)),
+    Case("the people of one region", one_region_copied),
     *(
-        Case(f"{name} moved by {share:.0%} of its ranks", one(partial(moved_in_ranks, name, share)))
+        Case(f"{name} moved by {share:.0%} of its ranks", partial(moved_in_ranks, name, share))
         for name in ("age", "income")
         for share in (0.1, 0.25)
     ),
@@ -301,44 +282,39 @@ DISGUISES = [
 ]
 
 HONEST = [
-    *(Case(f"the honest model, {t:g} times", one(partial(several_times, t))) for t in (0.1, 1, 40)),
-    *(
-        Case(f"the honest model, seed {s}", one(partial(lambda s: synthesise(survey(), s), s)))
-        for s in (2, 3, 4)
-    ),
+    *(Case(f"the honest model, {t:g} times", partial(several_times, t)) for t in (0.1, 1, 40)),
+    *(Case(f"the honest model, seed {s}", partial(lambda s: synthesise(survey(), s), s)) for s in (2, 3, 4)),
     Case("five of the honest model", lambda: [synthesise(survey(), seed) for seed in range(1, 6)]),
     Case("five small ones of the honest model", lambda: [several_times(0.1, seed) for seed in range(1, 6)]),
-    *(Case(f"fresh records, {t:g} times", one(partial(fresh, t))) for t in (0.1, 1, 40)),
-    *(Case(f"fresh records, seed {s}", one(partial(fresh, 1, s))) for s in (8, 9)),
+    *(Case(f"fresh records, {t:g} times", partial(fresh, t)) for t in (0.1, 1, 40)),
+    *(Case(f"fresh records, seed {s}", partial(fresh, 1, s)) for s in (8, 9)),
     Case("five fresh samples", lambda: [fresh(1, seed) for seed in range(11, 16)]),
     Case("five small fresh samples", lambda: [fresh(0.1, seed) for seed in range(11, 16)]),
-    *(Case(f"columns drawn apart, seed {s}", one(partial(lambda s: apart(survey(), s), s))) for s in (1, 2)),
+    *(Case(f"columns drawn apart, seed {s}", partial(lambda s: apart(survey(), s), s)) for s in (1, 2)),
     Case("five with columns drawn apart", lambda: [apart(survey(), seed) for seed in range(1, 6)]),
-    Case("the honest model under coarse keys", one(lambda: synthesise(survey())), changes=COARSE),
+    Case("the honest model under coarse keys", lambda: synthesise(survey()), changes=COARSE),
     Case("the honest model and fresh records", lambda: [synthesise(survey()), fresh(1)]),
 ]
 
 OF_SD2011 = [
-    Case("synthpop CART", lambda: [read_sd2011("synthetic")], "example"),
-    Case("arfpy", lambda: [read_sd2011("synthesizers/arf_2")], "example"),
-    Case("CTGAN", lambda: [read_sd2011("synthesizers/ctgan")], "example"),
-    Case("example: columns drawn apart", lambda: [apart(read_sd2011("ground_truth"))], "example"),
+    Case("synthpop CART", lambda: read_sd2011("synthetic"), "example"),
+    Case("arfpy", lambda: read_sd2011("synthesizers/arf_2"), "example"),
+    Case("CTGAN", lambda: read_sd2011("synthesizers/ctgan"), "example"),
+    Case("example: columns drawn apart", lambda: apart(read_sd2011("ground_truth")), "example"),
 ]
 OF_SD2011_DISGUISED = [
     # Trees with few records a leaf: five of their tables hold 5.8 % more people than 25,000 fresh records.
     Case("synthpop CART, m = 5", lambda: [read_sd2011(f"synthetic_m5_{i}") for i in range(1, 6)], "example"),
-    Case("example: GT", lambda: [read_sd2011("ground_truth")], "example"),
+    Case("example: GT", lambda: read_sd2011("ground_truth"), "example"),
     Case(
         "example: a bootstrap of GT",
-        lambda: [
+        lambda: (
             read_sd2011("ground_truth").sample(5_000, replace=True, random_state=1).reset_index(drop=True)
-        ],
+        ),
         "example",
     ),
-    Case(
-        "example: every age moved by one", lambda: [moved(read_sd2011("ground_truth"), "age", 1)], "example"
-    ),
-    Case("example: regions renamed", lambda: [renamed(read_sd2011("ground_truth"), "region")], "example"),
+    Case("example: every age moved by one", lambda: moved(read_sd2011("ground_truth"), "age", 1), "example"),
+    Case("example: regions renamed", lambda: renamed(read_sd2011("ground_truth"), "region"), "example"),
 ]
 if SD2011.is_dir():
     HONEST += OF_SD2011

@@ -29,14 +29,17 @@ COLUMNS = ["disguise", "records", "before", "from"]
 Disguise = Callable[[pd.DataFrame, float], pd.DataFrame]
 
 
-def copied(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    return leak(synthesise(ground_truth), ground_truth, share)
+def among_honest(make: Callable[[pd.DataFrame], pd.DataFrame]) -> Disguise:
+    """Put a share of an altered GT in the place of as many records of an honest synthesis."""
+    return lambda ground_truth, share: leak(synthesise(ground_truth), make(ground_truth), share)
 
 
-def nearly_copied(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    """The same with age and income moved by one in what is copied."""
-    near = moved(moved(ground_truth, "age", 1), "income", 1)
-    return leak(synthesise(ground_truth), near, share)
+copied = among_honest(lambda table: table)
+
+
+def with_others(table: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Take a column from others."""
+    return table.assign(**{column: table[column].sample(frac=1, random_state=2).array})
 
 
 def beside(times: int, make: Callable[[pd.DataFrame], pd.DataFrame]) -> Disguise:
@@ -60,12 +63,6 @@ def beside_apart(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
     return leak(apart(ground_truth), ground_truth, share)
 
 
-def with_work_of_others(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    """Near copies with one category from somebody else."""
-    work = ground_truth["work"].sample(frac=1, random_state=2).array
-    return leak(synthesise(ground_truth), jittered(ground_truth).assign(work=work), share)
-
-
 def in_one_region(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
     """A share of the people of the largest region, whose records are no others' there."""
     region = ground_truth["region"].value_counts().index[0]
@@ -75,26 +72,15 @@ def in_one_region(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
     return pd.concat([table[table["region"] != region], inside], ignore_index=True)
 
 
-def with_income_of_others(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    """A share of GT records with somebody else's income, and an honest synthesis for the rest."""
-    incomes = ground_truth["income"].sample(frac=1, random_state=2).array
-    return leak(synthesise(ground_truth), ground_truth.assign(income=incomes), share)
-
-
-def with_mirrored_ages(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
-    """A share of GT records with the age turned over, and an honest synthesis for the rest."""
-    return leak(synthesise(ground_truth), mirrored(ground_truth, "age"), share)
-
-
 def twice(ground_truth: pd.DataFrame, share: float) -> pd.DataFrame:
     """Every record twice, a share of them GT's."""
     table = copied(ground_truth, share)
     return pd.concat([table, table], ignore_index=True)
 
 
-def in_files(files: int, ground_truth: pd.DataFrame, share: float) -> list[pd.DataFrame]:
+def in_ten_files(ground_truth: pd.DataFrame, share: float) -> list[pd.DataFrame]:
     table = copied(ground_truth, share)
-    return [table[part::files].reset_index(drop=True) for part in range(files)]
+    return [table[part::10].reset_index(drop=True) for part in range(10)]
 
 
 def _some(table: pd.DataFrame, share: float) -> pd.DataFrame:
@@ -103,24 +89,24 @@ def _some(table: pd.DataFrame, share: float) -> pd.DataFrame:
 
 OF_EVERY_SIZE: Mapping[str, Callable[[pd.DataFrame, float], pd.DataFrame | list[pd.DataFrame]]] = {
     "copies": copied,
-    "copies, age and income moved by one": nearly_copied,
+    "copies, age and income moved by one": among_honest(
+        lambda table: moved(moved(table, "age", 1), "income", 1)
+    ),
 }
 OF_ONE_SIZE: Mapping[str, Callable[[pd.DataFrame, float], pd.DataFrame | list[pd.DataFrame]]] = {
     "copies beside 10 times as many": beside(10, lambda table: table),
     "copies beside 60 times as many": beside(60, lambda table: table),
     "copies beside decoys that stand twice": beside_doubled,
     "copies beside columns drawn apart": beside_apart,
-    "copies in ten files": partial(in_files, 10),
+    "copies in ten files": in_ten_files,
     "copies, every record twice": twice,
     "copies in one region, of its people": in_one_region,
-    "jittered copies: age and income moved": lambda table, share: leak(
-        synthesise(table), jittered(table), share
-    ),
+    "jittered copies: age and income moved": among_honest(jittered),
     "jittered copies beside 10 times as many": beside(10, jittered),
     "jittered copies beside 60 times as many": beside(60, jittered),
-    "jittered copies, work from others": with_work_of_others,
-    "copies, income from others": with_income_of_others,
-    "copies, age turned over": with_mirrored_ages,
+    "jittered copies, work from others": among_honest(lambda table: with_others(jittered(table), "work")),
+    "copies, income from others": among_honest(lambda table: with_others(table, "income")),
+    "copies, age turned over": among_honest(lambda table: mirrored(table, "age")),
 }
 DISGUISED = {**OF_EVERY_SIZE, **OF_ONE_SIZE}
 CELLS = [

@@ -32,12 +32,16 @@ class Case:
     """A candidate: `make` gives its files. `gate` names the gate, `changes` what it defines otherwise."""
 
     name: str
-    make: Callable[[], Tables]
+    make: Callable[[], pd.DataFrame | Tables]
     gate: str = "survey"
     changes: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
+
+    def tables(self) -> Tables:
+        made = self.make()
+        return made if isinstance(made, list) else [made]
 
 
 # Every figure that refuses in every gate; the last one alone has a bound that no policy can change.

@@ -61,7 +61,7 @@ def gate_of(case: Case) -> Gate:
 
 
 def judged(case: Case) -> tuple[Judgement, ...]:
-    tables = [table.reset_index(drop=True) for table in case.make()]
+    tables = [table.reset_index(drop=True) for table in case.tables()]
     gate = gate_of(case)
     return judge(gate.clauses(), gates.measured(gate, ground_truth(case.gate), tables))
 
@@ -116,7 +116,7 @@ def run(
         template, candidate = recorded(case), f"candidate-{next(NUMBERS)}"
         home = replace(template, path=shutil.copytree(template.path, tmp_path / "home"))
         gates.with_keys(home.path, monkeypatch)
-        home.deliver(candidate, {f"synthetic_{i}.csv": table for i, table in enumerate(case.make())})
+        home.deliver(candidate, {f"synthetic_{i}.csv": table for i, table in enumerate(case.tables())})
         home.run_gate(candidate)
         dossier = home.record(candidate, "dossier.json")
         rows = gates.read_json(dossier)["clauses"] if dossier.exists() else []
@@ -134,7 +134,7 @@ def test_no_disguise_passes(case: Case, run: Callable[[Case], Ran]) -> None:
         assert home.nothing_published()
     if not judgements:
         gate = gate_of(case)
-        judgements = judge_guards(gate, measure_guards(gate, ground_truth(case.gate), case.make()))
+        judgements = judge_guards(gate, measure_guards(gate, ground_truth(case.gate), case.tables()))
     assert decide(judgements) in {"refused", "undetermined"}
     assert {judgement.clause.figure for judgement in judgements if judgement.outcome != "kept"} & GUARDS
 
