@@ -18,14 +18,12 @@ from disclosure_pipeline.evaluation.found import measure_found_together
 from disclosure_pipeline.policy.verdict import Judgement
 from disguises.cases import mosaic
 from disguises.simulated import POPULATIONS, Population
-from disguises.strengths import find_strength, read_before
+from disguises.strengths import measure
 from disguises.tables import judge_guards, list_refusing, measure_guards
 
 RESULT = Path(__file__).with_name("families.tsv")
 STEPS = (2, 5, 10, 15, 20, 30, 40, 60, 80, 100)
 """Percent of the people, or of a group's, of whom a leak is made."""
-
-COLUMNS = ["disguise", "records", "before", "from"]
 
 Leak = Callable[[pd.DataFrame, float], pd.DataFrame]
 
@@ -219,9 +217,5 @@ def is_refused(name: str, percent: int) -> bool:
 
 
 if __name__ == "__main__":
-    rows = []
-    before = read_before(RESULT, "disguise", "records")
-    for name, family in FAMILIES.items():
-        strength = find_strength(partial(is_refused, name), STEPS)
-        rows.append((name, family.records, before.get((name, family.records), ""), strength))
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(RESULT, sep="\t", index=False)
+    families = {(name, family.records): partial(is_refused, name) for name, family in FAMILIES.items()}
+    measure(RESULT, families, STEPS)

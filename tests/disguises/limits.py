@@ -4,7 +4,7 @@
 `limits.tsv`.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,7 @@ from disclosure_pipeline.measures.found import (
 )
 from disclosure_pipeline.measures.samples import Sizes
 from disguises import simulated
+from disguises.tables import write_rows
 
 RESULT = Path(__file__).with_name("limits.tsv")
 SIZES = (200, 2_000, 20_000)
@@ -157,16 +158,9 @@ def simulate(
     return float(limits.mean()), float(np.sort(beyond)[TRIES * 19 // 20 - 1])
 
 
-def simulate_all() -> Iterator[tuple[Any, ...]]:
-    for case in list_cases():
-        yield *case, *(round(of, 3) for of in simulate(*case))
-
-
 COLUMNS = ["population", "records", "way", "limit", "beyond"]
 
 
 if __name__ == "__main__":
-    rows = []
-    for row in simulate_all():
-        rows.append(row)
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(RESULT, sep="\t", index=False)
+    rows = ((*case, *(round(of, 3) for of in simulate(*case))) for case in list_cases())
+    write_rows(rows, COLUMNS, RESULT)

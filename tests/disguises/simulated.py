@@ -22,7 +22,7 @@ from synthesizers.public_tables import TABLES
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.verdict import Judgement
-from disguises.tables import apart, definition, judge_guards, list_refusing, measure_guards
+from disguises.tables import apart, definition, judge_guards, list_refusing, measure_guards, write_rows
 
 RESULT = Path(__file__).with_name("simulated.tsv")
 CANDIDATES: Mapping[int, int] = {200: 13, 2_000: 13, 20_000: 6}
@@ -266,7 +266,4 @@ COLUMNS = ["population", "records", "made", "candidates", "refused", "undetermin
 
 
 if __name__ == "__main__":
-    rows = []
-    for row in simulate():
-        rows.append(row)
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(RESULT, sep="\t", index=False)
+    write_rows(simulate(), COLUMNS, RESULT)

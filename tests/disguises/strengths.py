@@ -5,10 +5,9 @@ the table of docs/security.md is made. `before` is as it was when near copies we
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -16,7 +15,7 @@ from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.policy.gate import Gate
 from disguises.cases import mirrored
-from disguises.tables import apart, definition, jittered, judge_guards, measure_guards, moved
+from disguises.tables import apart, definition, jittered, judge_guards, measure_guards, moved, write_rows
 
 RESULT = Path(__file__).with_name("strengths.tsv")
 RECORDS = (100, 300, 1_000, 2_000, 5_000)
@@ -136,22 +135,17 @@ def is_from(strength: str, is_caught: Callable[[int], bool], steps: Sequence[int
     return all(is_caught(step) == (step in steps[place:]) for step in steps[max(place - 1, 0) : place + 1])
 
 
-def read_before(table: Path, *key: str) -> Mapping[tuple[Any, ...], str]:
-    """Return the recorded strengths of the bounds on distances, which no gate has any more."""
-    rows = pd.read_csv(table, sep="\t", keep_default_na=False).set_index(list(key))["before"]
-    return dict(zip(rows.index, rows, strict=True))
+def measure(
+    table: Path, cells: Mapping[tuple[str, int], Callable[[int], bool]], steps: Sequence[int] = STEPS
+) -> None:
+    """Write the strength from which on each disguise is caught, after the one recorded before.
 
-
-def measure() -> Iterator[tuple[str, int, str, str]]:
-    """Yield the strength from which on each disguise is caught, after the one before."""
-    before = read_before(RESULT, "disguise", "records")
-    for disguise, records in CELLS:
-        strength = find_strength(partial(is_caught, disguise, records))
-        yield disguise, records, before.get((disguise, records), ""), strength
+    That is of the bounds on distances, which no gate has any more.
+    """
+    before = pd.read_csv(table, sep="\t", keep_default_na=False).set_index(COLUMNS[:2])["before"]
+    strengths = ((*cell, before.get(cell, ""), find_strength(cells[cell], steps)) for cell in cells)
+    write_rows(strengths, COLUMNS, table)
 
 
 if __name__ == "__main__":
-    rows = []
-    for row in measure():
-        rows.append(row)
-        pd.DataFrame(rows, columns=COLUMNS).to_csv(RESULT, sep="\t", index=False)
+    measure(RESULT, {cell: partial(is_caught, *cell) for cell in CELLS})

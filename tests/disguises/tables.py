@@ -1,6 +1,6 @@
 """Tables that are honest, and ground truth in disguise, with the gate that each is held against."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -110,6 +110,14 @@ def read_sd2011(name: str) -> pd.DataFrame:
     dictionary = {**_OF_SD2011["columns"]}
     types = {column: str if of["type"] == "category" else "Int64" for column, of in dictionary.items()}
     return pd.read_csv(SD2011 / f"{name}.csv", dtype=types)
+
+
+def write_rows(rows: Iterable[tuple[Any, ...]], columns: list[str], path: Path) -> None:
+    """Write a table anew with each row, as every one takes long."""
+    written = []
+    for row in rows:
+        written.append(row)
+        pd.DataFrame(written, columns=columns).to_csv(path, sep="\t", index=False)
 
 
 def apart(table: pd.DataFrame, seed: int = 1) -> pd.DataFrame:
