@@ -31,6 +31,7 @@ from disclosure_pipeline.runtime.files import (
     read_json_if_whole,
     sync_folder,
     write_json,
+    write_whole,
 )
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX
 from disclosure_pipeline.tables.dictionary import NUMERIC
@@ -258,15 +259,7 @@ def _read_key(store: Store) -> bytes:
     path = folder / _KEY_FILE
     with hold_lock(folder / f"{_KEY_FILE}.lock"):
         if not path.exists():
-            partial = folder / f".partial-{_KEY_FILE}"
-            partial.unlink(missing_ok=True)
-            handle = os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(secrets.token_bytes(_KEY_BYTES))
-                file.flush()
-                os.fsync(handle)
-            partial.replace(path)
-            sync_folder(folder)
+            write_whole(path, secrets.token_bytes(_KEY_BYTES))
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise StoreError(f"{_KEY_FILE} in the store is damaged: restore it.")
@@ -338,8 +331,8 @@ def record_evaluation(
         if not evaluation.exists() and count_evaluations(store, ground_truth) >= limit:
             raise RefusedError(
                 f"Candidate {snapshot.candidate!r} is not measured: the limit of "
-                f"{write_count(limit, 'candidate')} measured "
-                "against this ground truth is reached (policy.evaluations_per_ground_truth)."
+                f"{write_count(limit, 'candidate')} measured against this ground truth is reached "
+                "(policy.evaluations_per_ground_truth)."
             )
         if tables is not None:
             near = _find_near(folders, content, tables)
@@ -347,9 +340,8 @@ def record_evaluation(
                 raise RefusedError(
                     f"Candidate {snapshot.candidate!r} is not measured: {near} in fewer than "
                     f"{write_count(gate.policy.smallest_count, 'record')} (policy.smallest_count), but "
-                    "in some. The "
-                    "difference of their figures would reveal single people: generate a new synthesis "
-                    "instead of editing one."
+                    "in some. The difference of their figures would reveal single people: generate a new "
+                    "synthesis instead of editing one."
                 )
         if tables is not None and is_measured:
             record = {
