@@ -240,17 +240,8 @@ def link_to_page(gate: Gate, store: Path, page: Path) -> str:
 
 def _read_other_dossiers(folders: GateFolders, candidate: str) -> list[dict[str, Any]]:
     """Return the dossiers of the gate's other candidates, oldest first, without unreadable ones."""
-    files = [
-        file
-        for file in folders.store.candidate_folder(candidate).parent.glob("*/dossier.json")
-        if file.parent.name != candidate
-    ]
-    others = []
-    for file in sorted(files, key=lambda file: (file.stat().st_mtime_ns, file.parent.name)):
-        dossier = read_json_if_whole(file)
-        if is_dossier(dossier):
-            others.append(dossier)
-    return others
+    files = [file for file in folders.store.list_dossiers() if file.parent.name != candidate]
+    return list(filter(is_dossier, map(read_json_if_whole, files)))
 
 
 def find_void_waivers(folders: GateFolders, content: Mapping[str, Any], now: datetime) -> list[str]:

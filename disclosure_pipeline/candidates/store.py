@@ -138,6 +138,11 @@ class Store:
         """Return the folder of a candidate's records."""
         return self.root / "candidates" / require_safe_name(candidate, "candidate")
 
+    def list_dossiers(self) -> list[Path]:
+        """Return the paths of all filed dossiers, oldest first."""
+        paths = (self.root / "candidates").glob("*/dossier.json")
+        return sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.parent.name))
+
 
 @dataclass(frozen=True)
 class GateFolders:

@@ -287,10 +287,5 @@ def _modified_at(path: Path) -> datetime | None:
 
 def read_newest_dossiers(folders: GateFolders, limit: int) -> list[dict[str, Any]]:
     """Return the content of the dossiers filed last, at most `limit`, newest first; skip damaged ones."""
-    paths = sorted(
-        (folders.store.root / "candidates").glob("*/dossier.json"),
-        key=lambda path: (path.stat().st_mtime_ns, path.parent.name),
-        reverse=True,
-    )
-    dossiers = [dossier for path in paths if "clauses" in (dossier := read_json_if_whole(path))]
-    return dossiers[:limit]
+    dossiers = map(read_json_if_whole, reversed(folders.store.list_dossiers()))
+    return [dossier for dossier in dossiers if "clauses" in dossier][:limit]
