@@ -24,7 +24,7 @@ from disclosure_pipeline.candidates.reading import (
 from disclosure_pipeline.candidates.snapshot import Snapshot
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
-from disclosure_pipeline.counting.opening import Engine, OpenedTables
+from disclosure_pipeline.counting.opening import Engine, OpenedTables, ReadTable
 from disclosure_pipeline.errors import InputError, StoreError, write_count
 from disclosure_pipeline.evaluation.controls import SAMPLE, controls, draw_half
 from disclosure_pipeline.evaluation.copies import find_repeats
@@ -142,19 +142,16 @@ def _find_bounds(gate: Gate) -> dict[str, float]:
     return {way: gate.policy.find_bound("found", way) for way in USUAL_BOUNDS}
 
 
-def measure_confidential(
-    gate: Gate, opened: OpenedTables, seed: int, *, stacked: bool = False
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the copies of a further confidential table, opened in place of GT, by synthesis or all stacked.
+def measure_confidential(gate: Gate, opened: OpenedTables, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the copies of a further confidential table, opened in place of GT, by synthesis.
 
     And the people of it who are found, by way and synthesis.
 
     Repeats within a synthesis are not measured: their expected number follows from GT.
     """
-    tables = opened.stack_syntheses() if stacked else opened
-    plan = plan_measures(tables, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
-    columns = code_shared_columns(tables, gate.grouping, report_progress)
-    records = count_people(tables, columns, plan, report_progress)
+    plan = plan_measures(opened, gate.keys, gate.targets, gate.grouping, unit=gate.unit)
+    columns = code_shared_columns(opened, gate.grouping, report_progress)
+    records = count_people(opened, columns, plan, report_progress)
     plan_of_guards = WholeRecords(
         gate.policy.smallest_count, seed, keys=tuple(gate.keys), bounds=_find_bounds(gate)
     )
@@ -223,7 +220,7 @@ def measure_baselines(folders: GateFolders, synthetic_records: int | None = None
     gate = folders.gate
     # Guards take long, and no bound is drafted from them.
     without_population = gate.model_copy(update=WITHOUT_POPULATION)
-    with _open_with_itself(folders) as (opened, engine, _):
+    with _open_to_halve(folders) as (opened, engine, _):
         own = measure_without_guards(without_population, opened)
         records = _draw_samples(gate, opened, _LARGEST)[0]
         of_GT = 1.0 if synthetic_records is None else synthetic_records / own.N_d
@@ -256,31 +253,37 @@ def measure_limits(gate: Gate, opened: OpenedTables, share: float = 1.0) -> dict
 
 def sample_ground_truth(folders: GateFolders, most: int) -> tuple[pd.DataFrame, str]:
     """Return at most `most` records of GT, with their unit, and GT's sha256. Errors: `measure_baselines`."""
-    with _open_with_itself(folders) as (opened, _, digest):
+    with _open_to_halve(folders) as (opened, _, digest):
         return _draw_samples(folders.gate, opened, most)[0], digest
 
 
 @contextmanager
-def _open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engine, str]]:
-    """Open GT as its own synthesis; return also the engine and GT's sha256."""
-    gate = folders.gate
-    if gate.counts_in_database:
+def _open_to_halve(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engine, str]]:
+    if folders.gate.counts_in_database:
         raise InputError(
             "No halves can be drawn from records that stay in a database: use a gate with engine: memory on "
             "an extract of the ground truth."
         )
-    with ExitStack() as stack:
-        engine = choose_engine_for(gate, [folders.ground_truth])
-        table, digest = read_ground_truth(folders, engine, stack)
+    with open_with_itself(folders) as (opened, engine, table, digest):
         if table.records < _FEWEST:
             raise InputError(
                 f"The ground truth has {write_count(table.records, 'record')}: at least {_FEWEST} are "
                 "needed to draw halves."
             )
+        yield opened, engine, digest
+
+
+@contextmanager
+def open_with_itself(folders: GateFolders) -> Iterator[tuple[OpenedTables, Engine, ReadTable, str]]:
+    """Open GT as its own synthesis; return also the engine, GT and its sha256."""
+    gate = folders.gate
+    with ExitStack() as stack:
+        engine = choose_engine_for(gate, [folders.ground_truth])
+        table, digest = read_ground_truth(folders, engine, stack)
         published = table.keep_columns(gate.published_columns)
         with_unit = table.keep_columns((*gate.published_columns, *gate.unit_columns))
         opened = stack.enter_context(engine.open_read([with_unit, published]))
-        yield opened, engine, digest
+        yield opened, engine, table, digest
 
 
 def _draw_samples(gate: Gate, opened: OpenedTables, most: int) -> list[pd.DataFrame]:

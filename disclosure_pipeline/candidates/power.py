@@ -114,8 +114,8 @@ def power(
 
     Source: this project's own.
     """
-    raw = as_frame(ground_truth, GROUND_TRUTH) if is_frame(ground_truth) else None
-    raw = read_raw(ground_truth, GROUND_TRUTH) if raw is None else raw
+    read = as_frame if is_frame(ground_truth) else read_raw
+    raw = read(ground_truth, GROUND_TRUTH)
     if isinstance(policy, Mapping):
         gate = _write_gate(raw, policy, keys, targets, groups, special_values, unit)
     elif keys or targets or groups or special_values or unit:
@@ -164,13 +164,13 @@ def _write_gate(
     raise InputError(f"This policy cannot be measured: {problems}{end}")
 
 
-def measure_power(folders: GateFolders, seconds: float = SECONDS) -> tuple[GatePower, str]:
+def measure_power(folders: GateFolders, seconds: float) -> tuple[GatePower, str]:
     """Measure the power of a gate and return it with GT's sha256. Errors: `measure_baselines`."""
     records, digest = sample_ground_truth(folders, 2 * MOST)
     return measure_gate_power(folders.gate, records, seconds), digest
 
 
-def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float = SECONDS) -> GatePower:
+def measure_gate_power(gate: Gate, records: pd.DataFrame, seconds: float) -> GatePower:
     """Measure the power of a gate from canonical records of GT with the gate's unit (`sample_ground_truth`).
 
     The kinds of copies share the time equally; each is tried at least once and at most 200 times. Raise

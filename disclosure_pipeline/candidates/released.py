@@ -252,7 +252,7 @@ def add_confidential(folders: GateFolders, candidate: CandidateTables, measured:
                 opened = stack.enter_context(engine.open_read(tables))
                 by_file[name] = measure_confidential(gate, opened, seed)
                 if len(syntheses) > 1:
-                    stacked[name] = measure_confidential(gate, opened, seed, stacked=True)
+                    stacked[name] = measure_confidential(gate, opened.stack_syntheses(), seed)
                 source = folders.confidential[name]
                 require_unchanged(engine, source, digests[name], name_confidential(name))
     result = _add_frames(measured.result, by_file)

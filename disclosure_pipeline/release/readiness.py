@@ -6,7 +6,7 @@ import hmac
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.util import find_spec
@@ -16,9 +16,9 @@ from disclosure_pipeline.candidates.measuring import (
     find_like_identifiers,
     measure_limits,
     measure_repeats,
+    open_with_itself,
 )
-from disclosure_pipeline.candidates.power import SECONDS, measure_power, read_power, record_power
-from disclosure_pipeline.candidates.reading import choose_engine_for, read_ground_truth
+from disclosure_pipeline.candidates.power import measure_power, read_power, record_power
 from disclosure_pipeline.candidates.store import GateFolders
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError, choose_form, write_count
 from disclosure_pipeline.evaluation.power import GatePower
@@ -123,13 +123,8 @@ def check_readiness(folders: GateFolders, now: datetime) -> list[Finding]:
 def _check_contract(folders: GateFolders) -> Iterator[Finding]:
     gate = folders.gate
     try:
-        with ExitStack() as stack:
-            engine = choose_engine_for(gate, [folders.ground_truth])
-            table, digest = read_ground_truth(folders, engine, stack)
+        with open_with_itself(folders) as (opened, engine, table, digest):
             people = None if gate.unit is None else len(table.values[gate.unit])
-            published = table.keep_columns(gate.published_columns)
-            with_unit = table.keep_columns((*gate.published_columns, *gate.unit_columns))
-            opened = stack.enter_context(engine.open_read([with_unit, published]))
             alike, repeats = (0.0, 0.0) if people else measure_repeats(gate, opened)
             identifiers = find_like_identifiers(gate, opened)
             limits = {} if gate.counts_in_database else measure_limits(gate, opened)
@@ -140,8 +135,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
     yield Finding(
         "ground_truth",
         f"{write_count(table.records, 'record')} that {choose_form(table.records, 'keeps', 'keep')} the "
-        f"data dictionary, {recorded}; counted by "
-        f"{engine.description}",
+        f"data dictionary, {recorded}; counted by {engine.description}",
     )
     if not alike <= gate.policy.find_bound("alike"):
         yield Finding(
@@ -282,7 +276,7 @@ def _check_packages(folders: GateFolders) -> Iterator[Finding]:
             yield Finding(attribute, sentence, is_problem=True)
 
 
-def measure_and_record_power(folders: GateFolders, seconds: float = SECONDS) -> GatePower:
+def measure_and_record_power(folders: GateFolders, seconds: float) -> GatePower:
     """Measure the policy's power and record it, under a seal that a release believes if there is a salt."""
     power, ground_truth = measure_power(folders, seconds)
     record_power(folders, ground_truth, power, _seal_if_possible)
