@@ -222,9 +222,9 @@ class OpenedCandidate:
 
     opened: OpenedTables
     ground_truth: str
-    with_holdout: OpenedTables | None = None
-    holdout_digest: str = ""
-    claim: tuple[float, float] | None = None
+    with_holdout: OpenedTables | None
+    holdout_digest: str
+    claim: tuple[float, float] | None
 
 
 @contextmanager
@@ -257,14 +257,11 @@ def open_candidate(folders: GateFolders, candidate: CandidateTables) -> Iterator
         if violations:
             raise ContractError(violations)
         claim = (snapshot.claims.epsilon, snapshot.claims.delta) if snapshot.claims else None
-        opened_candidate = OpenedCandidate(opened, digest, claim=claim)
+        with_holdout, holdout_digest = None, ""
         if gate.holdout is not None:
             holdout, holdout_digest = read_confidential(folders, gate.holdout, engine, stack)
             with_holdout = stack.enter_context(engine.open_read([*tables, holdout]))
-            opened_candidate = replace(
-                opened_candidate, with_holdout=with_holdout, holdout_digest=holdout_digest
-            )
-        yield opened_candidate
+        yield OpenedCandidate(opened, digest, with_holdout, holdout_digest, claim)
         require_unchanged(engine, folders.ground_truth, digest, GROUND_TRUTH)
 
 

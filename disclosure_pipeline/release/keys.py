@@ -110,7 +110,11 @@ def load_signer() -> Signer:
     uri = _URI.match(location)
     if uri is None:
         return CryptoSigner(_load_private_key(Path(location)))
-    key = parse_public_key(_read_public_pem())
+    path = Path(_read_variable(PUBLIC_KEY, f"the file of the public key (PEM) that belongs to {SIGNING_KEY}"))
+    keys = read_key_file(path)
+    if len(keys) != 1:
+        raise KeysError(f"{path} lists several keys: {PUBLIC_KEY} must name only that of {SIGNING_KEY}.")
+    key = parse_public_key(keys[0].public_key)
     if uri[1] == CryptoSigner.SCHEME:
         folder = os.environ.get(CryptoSigner.PREFIX_ENV_VAR, "")
         _read_secret(Path(folder, urlparse(location).path), SIGNING_KEY)
@@ -149,14 +153,6 @@ def _load_private_key(path: Path) -> Ed25519PrivateKey:
     if not isinstance(key, Ed25519PrivateKey):
         raise KeysError(f"{path} holds no Ed25519 key: {_KEYGEN}.")
     return key
-
-
-def _read_public_pem() -> str:
-    path = Path(_read_variable(PUBLIC_KEY, f"the file of the public key (PEM) that belongs to {SIGNING_KEY}"))
-    keys = read_key_file(path)
-    if len(keys) != 1:
-        raise KeysError(f"{path} lists several keys: {PUBLIC_KEY} must name only that of {SIGNING_KEY}.")
-    return keys[0].public_key
 
 
 def _read_secret(path: Path, variable: str) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from disclosure_pipeline.candidates.arrival import name_confidential_hash
 from disclosure_pipeline.candidates.clock import require_forward_clock
@@ -137,12 +137,7 @@ class Release:
 _LOCK = "released.lock"
 
 
-def release(
-    folders: GateFolders,
-    candidate: str,
-    run_id: str,
-    clock: Callable[[], datetime],
-) -> Release:
+def release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[[], datetime]) -> Release:
     """Verify everything again, then publish with a signed statement.
 
     Dagster's records decide nothing, since anyone who reaches its web server can write them. If another
@@ -172,8 +167,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
     recorded = read_json(folders.store.candidate_folder(candidate) / "dossier.json", "dossier")
     if recorded.get("decision") in {"refused", "undetermined"}:
         # Safe to believe, as it is against a release: no file of such a candidate is staged.
-        reasons = describe_broken_clauses(recorded, folders.gate.policy.smallest_count).values()
-        _refuse(candidate, recorded["decision"], reasons)
+        _refuse(folders.gate, candidate, recorded)
     require_one_file_system(folders.staging, folders.releases)
     with stage_snapshot(snapshot, folders.store, folders.staging) as stage, ExitStack() as stack:
         measured_at = clock()
@@ -183,8 +177,7 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
         evaluation = evaluate(folders, candidate, measured_at, staged)
         content = evaluation.dossier
         if content["decision"] != "approved":
-            reasons = describe_broken_clauses(content, folders.gate.policy.smallest_count).values()
-            _refuse(candidate, content["decision"], reasons)
+            _refuse(folders.gate, candidate, content)
         if snapshot.sha256 != content["measured"]["snapshot"]:
             raise StoreError(
                 f"The snapshot of {candidate!r} changed while it was measured: run synthetic again."
@@ -231,7 +224,9 @@ def _release(folders: GateFolders, candidate: str, run_id: str, clock: Callable[
         return Release(target, True, approval)
 
 
-def _refuse(candidate: str, decision: str, reasons: Iterable[str]) -> NoReturn:
+def _refuse(gate: Gate, candidate: str, dossier: Mapping[str, Any]) -> NoReturn:
+    decision = dossier["decision"]
+    reasons = describe_broken_clauses(dossier, gate.policy.smallest_count).values()
     error = RefusedError if decision == "refused" else UndeterminedError
     raise error(f"Candidate {candidate!r} is {decision}: {' '.join(reasons)}")
 
