@@ -1,7 +1,5 @@
 """A release is judged by what its statement says, whatever the catalogue of the verifying version says."""
 
-import base64
-import json
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -12,14 +10,13 @@ from unittest.mock import patch
 
 import pytest
 from securesystemslib.signer import CryptoSigner
-from support import releases
+from support import gates, releases
 
-from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.measures import catalogue
 from disclosure_pipeline.measures.entry import Default, Figure
 from disclosure_pipeline.policy.reviewed_files import read_key_file
 from disclosure_pipeline.release.predicate import Predicate
-from disclosure_pipeline.release.statement import find_contradictions, read_statement
+from disclosure_pipeline.release.statement import find_contradictions
 from disclosure_pipeline.release.verifying import verify
 
 SIGNED = Path(__file__).parents[1] / "golden" / "signed_0.1.0.zip"
@@ -105,11 +102,6 @@ def test_a_release_verifies_whatever_has_changed_in_the_catalogue(
     assert list(before) == list(catalogue.FIGURES)
 
 
-def read_predicate(folder: Path) -> Predicate:
-    envelope = json.loads((folder / STATEMENT).read_bytes())
-    return read_statement(base64.b64decode(envelope["payload"])).predicate
-
-
 def find_problems(predicate: Predicate, name: str, **changes: Any) -> list[str]:
     """Return the contradictions after a clause has been changed."""
     kind = "controls" if name in {clause.name for clause in predicate.controls} else "clauses"
@@ -143,14 +135,14 @@ FORGED: dict[str, tuple[str, dict[str, Any], str]] = {
 def test_a_forged_statement_of_an_earlier_version_is_refused_under_any_catalogue(
     signed: Path, forgery: str, change: str | None
 ) -> None:
-    predicate = read_predicate(signed / "two-syntheses")
+    predicate = gates.stated(signed / "two-syntheses", signed / "public-key.pem")
     name, changes, problem = FORGED[forgery]
     with nullcontext() if change is None else changed_catalogue(CHANGES[change]):
         assert any(problem in found for found in find_problems(predicate, name, **changes))
 
 
 def test_no_waiver_of_an_earlier_statement_lifts_a_guard(signed: Path) -> None:
-    predicate = read_predicate(signed / "two-syntheses")
+    predicate = gates.stated(signed / "two-syntheses", signed / "public-key.pem")
     for name in ("nearer", "guessed_beyond[work]", "key_overlap[sex]", "equal_content", "warnings"):
         waiver = predicate.waivers[0].model_copy(update={"clause": name, "ceiling": 0.0})
         edited = predicate.model_copy(update={"waivers": (*predicate.waivers, waiver)})

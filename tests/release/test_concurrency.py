@@ -7,7 +7,8 @@ here only, to see dagster.yaml at work.
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pandas as pd
@@ -180,21 +181,13 @@ def end(instance: dg.DagsterInstance, run_id: str) -> None:
     instance.report_run_failed(run)
 
 
-class Workspace:
-    """Give the daemon what it needs of a workspace: the instance, and a context for the launcher."""
-
-    def __init__(self, instance: dg.DagsterInstance) -> None:
-        self.instance = instance
-
-    def create_request_context(self) -> None:
-        return None
-
-
 def tick(instance: dg.DagsterInstance) -> list[str]:
     from dagster._daemon.run_coordinator import QueuedRunCoordinatorDaemon
 
     launcher: Any = instance.run_launcher
-    launched, workspace = len(launcher.queue()), cast(Any, Workspace(instance))
+    launched = len(launcher.queue())
+    # What the daemon needs of a workspace: the instance, and a context for the launcher.
+    workspace: Any = SimpleNamespace(instance=instance, create_request_context=lambda: None)
     with QueuedRunCoordinatorDaemon(interval_seconds=1) as daemon:
         list(daemon.run_iteration(workspace))
     return [run.run_id for run in launcher.queue()[launched:]]

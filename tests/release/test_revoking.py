@@ -18,6 +18,7 @@ from disclosure_pipeline.release.verifying import Approval, VerificationError, v
 
 NOW = releases.PUBLISHED + timedelta(days=3)
 REASON = "The income of a hospital was withdrawn"
+SIGNER = CryptoSigner.generate_ed25519()
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,10 @@ class Published:
         return replace(self, folder=releases.publish(self.folder.with_name("beside"), self.signer, predicate))
 
 
-@pytest.fixture(scope="module")
-def signer() -> CryptoSigner:
-    return CryptoSigner.generate_ed25519()
-
-
 @pytest.fixture
-def release(tmp_path: Path, signer: CryptoSigner) -> Published:
-    folder = releases.publish(tmp_path / "release", signer)
-    return Published(folder, tmp_path / "revocations", signer)
+def release(tmp_path: Path) -> Published:
+    folder = releases.publish(tmp_path / "release", SIGNER)
+    return Published(folder, tmp_path / "revocations", SIGNER)
 
 
 def other(candidate: str, published: datetime = releases.PUBLISHED) -> Predicate:

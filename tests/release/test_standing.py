@@ -28,11 +28,7 @@ from disclosure_pipeline.release.verifying import Expected, VerificationError, v
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=timezone.utc)
-
-
-@pytest.fixture(scope="module")
-def signer() -> CryptoSigner:
-    return CryptoSigner.generate_ed25519()
+SIGNER = CryptoSigner.generate_ed25519()
 
 
 @pytest.mark.parametrize(
@@ -45,17 +41,17 @@ def signer() -> CryptoSigner:
     ],
 )
 def test_another_release_does_not_stand_in(
-    arguments: Mapping[str, Any], message: str, signer: CryptoSigner, tmp_path: Path
+    arguments: Mapping[str, Any], message: str, tmp_path: Path
 ) -> None:
-    folder = releases.publish(tmp_path / "release", signer)
+    folder = releases.publish(tmp_path / "release", SIGNER)
     with pytest.raises(VerificationError) as refused:
-        verify(folder, [releases.trust(signer)], Expected(**arguments))
+        verify(folder, [releases.trust(SIGNER)], Expected(**arguments))
     (problem,) = refused.value.problems
     assert problem.startswith(message)
 
 
-def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> None:
-    folder, keys = releases.publish(tmp_path / "release", signer), [releases.trust(signer)]
+def test_what_is_not_asked_for_is_told(tmp_path: Path) -> None:
+    folder, keys = releases.publish(tmp_path / "release", SIGNER), [releases.trust(SIGNER)]
     names = ["--gate", "--candidate", "--policy-digest", "--not-before", "--revocations"]
     approval = verify(folder, keys)
     assert [sentence.partition(":")[0] for sentence in approval.unchecked] == names
@@ -65,7 +61,7 @@ def test_what_is_not_asked_for_is_told(signer: CryptoSigner, tmp_path: Path) -> 
     (tmp_path / "none").touch()
     arguments = verify(folder, keys, expected, tmp_path / "none")
     assert arguments.unchecked == ()
-    assert "Not asked" not in str(arguments)
+    assert "Not checked" not in str(arguments)
 
 
 ANOTHER = "published, approved under another ground truth or policy, not judged today"

@@ -34,11 +34,7 @@ from disclosure_pipeline.release.statement import (
 )
 
 DOCS = ROOT / "docs"
-
-
-@pytest.fixture(scope="module")
-def signer() -> CryptoSigner:
-    return CryptoSigner.generate_ed25519()
+SIGNER = CryptoSigner.generate_ed25519()
 
 
 def stated(content: dict[str, Any], definition: dict[str, Any] | None = None, **changes: Any) -> Predicate:
@@ -202,11 +198,11 @@ def test_the_tables_that_were_measured_are_stated() -> None:
 
 
 def test_the_signature_is_verified_as_the_documentation_shows(
-    tmp_path: Path, signer: CryptoSigner, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By nothing of ours: the standard library and cryptography."""
-    folder = releases.publish(tmp_path / "release", signer)
-    (folder / "public-key.pem").write_text(to_pem(signer.public_key))
+    folder = releases.publish(tmp_path / "release", SIGNER)
+    (folder / "public-key.pem").write_text(to_pem(SIGNER.public_key))
     monkeypatch.chdir(folder)
     (code,) = re.findall(r"```python\n(.*?)```", (DOCS / "statement.md").read_text(), re.DOTALL)
     names: dict[str, Any] = {}
@@ -224,12 +220,11 @@ def test_the_documentation_names_every_field_and_a_list_of_keys_that_can_be_read
     assert len(parse_keys_by_id(read_key_file(tmp_path / "keys.yaml"))) == 2
 
 
-def test_signing_the_same_gives_the_same_bytes(signer: CryptoSigner) -> None:
+def test_signing_the_same_gives_the_same_bytes() -> None:
     statement = build_statement(releases.hashes(), releases.predicate())
-    raw = sign(statement, signer)
-    assert raw == sign(
-        build_statement(dict(reversed(releases.hashes().items())), releases.predicate()), signer
-    )
+    raw = sign(statement, SIGNER)
+    backwards = build_statement(dict(reversed(releases.hashes().items())), releases.predicate())
+    assert raw == sign(backwards, SIGNER)
     envelope, wrong = read_envelope(raw)
     assert wrong == []
     assert read_statement(envelope.payload) == statement

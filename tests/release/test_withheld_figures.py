@@ -1,7 +1,7 @@
 """A figure that the catalogue does not mark as public stands in nothing that leaves a gate."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from typing import Any
@@ -98,8 +98,8 @@ def guarded(monkeypatch: pytest.MonkeyPatch, measured: Disclosure) -> Disclosure
     return add(measured)
 
 
-def assert_withheld(clause: Mapping[str, Any], *texts: str) -> None:
-    assert clause["value"] is None
+def assert_withheld(value: float | None, *texts: str) -> None:
+    assert value is None
     for text in texts:
         assert "43.2" not in text
 
@@ -113,13 +113,13 @@ def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure)
     [clause] = [clause for clause in public["clauses"] if clause["name"] == NAME]
     assert clause["outcome"] == "kept"
     page = render_page(content, "publication")
-    assert_withheld(clause, json.dumps(public), page)
+    assert_withheld(clause["value"], json.dumps(public), page)
     assert f"{NAME}_beyond_chance" not in json.dumps(public) + page
 
     judgements = judge(gate.clauses(), guarded)
     records = [guarded.N_d, *guarded.N_s]
     told = [row for row in round_judgements(judgements, records, 10) if row.clause.name == NAME]
-    assert_withheld({"value": told[0].value}, str(told[0]))
+    assert_withheld(told[0].value, str(told[0]))
 
     moment = datetime(2026, 1, 1, tzinfo=timezone.utc)
     predicate = build_predicate(
@@ -133,7 +133,7 @@ def test_a_guard_that_is_not_marked_tells_its_outcome_alone(guarded: Disclosure)
         published_at=moment,
     )
     [stated] = [stated for stated in predicate.clauses if stated.figure == NAME]
-    assert_withheld({"value": stated.value}, predicate.model_dump_json())
+    assert_withheld(stated.value, predicate.model_dump_json())
 
 
 def test_a_refusal_does_not_tell_what_is_not_marked(
@@ -144,9 +144,8 @@ def test_a_refusal_does_not_tell_what_is_not_marked(
     content = dossier(gates.gate(), guarded)
     assert content["decision"] == "refused"
     reasons = describe_broken_clauses(content, 10)
-    [(exact, public)] = [(exact, public) for exact, public in reasons.items() if "43.2" in exact]
-    assert "43.2" in exact
-    assert_withheld({"value": None}, public, render_page(content, "publication"))
+    [public] = [public for exact, public in reasons.items() if "43.2" in exact]
+    assert "43.2" not in public + render_page(content, "publication")
 
 
 def test_a_refusal_rounds_a_figure_as_the_checks_do() -> None:
