@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -367,7 +368,6 @@ def test_both_ends_of_a_period_belong_to_it() -> None:
         (listed(valid_from="1767225600"), "with an offset"),
         (listed(valid_from='"1767225600"'), "with an offset"),
         (listed(valid_from="soon"), "with an offset"),
-        (listed(valid_from="yes"), "boolean to some readers"),
         (listed(), "valid_from"),
         (listed(valid_from="2026-01-01T00:00:00Z", valid_until="2026-01-01T00:00:00"), "timezone"),
         (listed(valid_from="2026-01-02T00:00:00Z", valid_until="2026-01-01T00:00:00Z"), "is before"),
@@ -375,16 +375,13 @@ def test_both_ends_of_a_period_belong_to_it() -> None:
             listed(valid_from="2026-01-01T00:00:00Z", until="2026-01-01T00:00:00Z"),
             "until: there is no such entry",
         ),
-        (listed(valid_from="2026-01-01T00:00:00Z\n  valid_from: 2020-01-01T00:00:00Z"), "given twice"),
         (listed(valid_from="2026-13-01T00:00:00Z"), "month"),
         ("- valid_from: 2026-01-01T00:00:00Z\n", "public_key"),
         ("public_key: x\nvalid_from: 2026-01-01T00:00:00Z\n", "list"),
         ("", "list"),
         ("[]", "at least 1"),
         ("- !!python/object/apply:os.system ['true']", r"keys.yaml:1:3: the tag .* not allowed"),
-        ("? [a, [b]]\n: b", "must be text"),
         (b"\xff\xfe\x00", "not UTF-8 text"),
-        (b"x" * (1 << 21), "too large"),
     ],
 )
 def test_a_list_that_could_be_misread_is_refused(tmp_path: Path, content: str | bytes, message: str) -> None:
@@ -410,43 +407,19 @@ def test_a_key_that_is_listed_twice_is_refused() -> None:
         keys.parse_keys_by_id([trust_always("-----BEGIN PUBLIC KEY-----\n-----END PUBLIC KEY-----")])
 
 
-# Keys for which anybody can sign: RFC 8032, 5.1, reckoned slowly
+# Keys for which anybody can sign (RFC 8032, 5.1)
 
 P = 2**255 - 19
-D = -121665 * pow(121666, -1, P) % P
+# Made without a private key: the neutral point, and zero. Valid if the key's order divides a message's hash.
+FORGED = (1).to_bytes(32, "little") + bytes(32)
 
 
-def x_of(y: int) -> int | None:
-    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
-    root = pow(square, (P + 3) // 8, P)
-    for x in (root, root * pow(2, (P - 1) // 4, P) % P):
-        if x * x % P == square:
-            return x
-    return None
-
-
-def plus(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
-    (x1, y1), (x2, y2) = one, other
-    product = D * x1 * x2 * y1 * y2 % P
-    return (
-        (x1 * y2 + x2 * y1) * pow(1 + product, -1, P) % P,
-        (y1 * y2 + x1 * x2) * pow(1 - product, -1, P) % P,
-    )
-
-
-def order_divides_8(y: int) -> bool:
-    x = x_of(y % P)
-    assert x is not None
-    point = (x, y % P)
-    for _ in range(3):
-        point = plus(point, point)
-    return point == (0, 1)
-
-
-def pem_of(y: int, sign: int) -> str:
-    raw = (y | sign << 255).to_bytes(32, "little")
-    key = Ed25519PublicKey.from_public_bytes(raw)
-    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
+def is_forged(key: Ed25519PublicKey, message: bytes) -> bool:
+    try:
+        key.verify(FORGED, message)
+    except InvalidSignature:
+        return False
+    return True
 
 
 ORDER_8 = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
@@ -456,6 +429,8 @@ LOW = [0, 1, P - 1, ORDER_8, P - ORDER_8]
 @pytest.mark.parametrize("sign", [0, 1])
 @pytest.mark.parametrize("y", [*LOW, P, P + 1])
 def test_a_key_of_low_order_is_refused(y: int, sign: int) -> None:
-    assert order_divides_8(y)
+    key = Ed25519PublicKey.from_public_bytes((y | sign << 255).to_bytes(32, "little"))
+    assert any(is_forged(key, bytes([number])) for number in range(64))
+    pem = key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode()
     with pytest.raises(KeysError, match="low order"):
-        keys.parse_public_key(pem_of(y, sign))
+        keys.parse_public_key(pem)
