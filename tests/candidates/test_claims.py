@@ -132,11 +132,6 @@ def test_what_is_no_claim_is_refused(content: str) -> None:
         read_claims(content.encode(errors="surrogateescape"))
 
 
-def test_claims_are_read_as_they_are_written() -> None:
-    assert read_claims(b"claims:\n  epsilon: 2.5\n  delta: 1e-6\n") == Claims(2.5, 1e-6)
-    assert read_claims(b"claims: {epsilon: 3}") == Claims(3.0, 0.0)
-
-
 def test_a_link_is_no_claim(arrived: Path) -> None:
     folder = deliver(arrived, "link", people(2), suffix=".parquet")
     elsewhere = arrived / "elsewhere.yaml"

@@ -21,29 +21,25 @@ pytestmark = on_some_days
 RECORDS = 600
 
 
-def numbers(records: int = RECORDS, seed: int = 1) -> np.ndarray[Any, Any]:
-    return np.random.default_rng(seed).permutation(900_000)[:records] + 100_000
+NUMBERS = np.random.default_rng(1).permutation(900_000)[:RECORDS] + 100_000
 
 
-def people(seed: int, records: int = RECORDS) -> pd.DataFrame:
+def people(seed: int) -> pd.DataFrame:
     random = np.random.default_rng(seed)
     return pd.DataFrame(
         {
-            "sex": random.choice(["f", "m"], records),
-            "ill": random.choice(["y", "n"], records),
-            "no": random.integers(100_000, 1_000_000, records),
+            "sex": random.choice(["f", "m"], RECORDS),
+            "ill": random.choice(["y", "n"], RECORDS),
+            "no": random.integers(100_000, 1_000_000, RECORDS),
         }
     )
 
 
 def tables(share: float) -> tuple[pd.DataFrame, pd.DataFrame]:
-    truth, fresh = people(1).assign(no=numbers()), people(2)
-    drawn = fresh["no"].to_numpy().copy()
-    real = round(share * RECORDS)
-    drawn[:real] = numbers()[:real]
+    fresh, real = people(2), round(share * RECORDS)
+    drawn = np.concatenate([NUMBERS[:real], fresh["no"][real:]])
     drawn[-1] = drawn[-2]  # one number twice, as synthesizers draw them
-    fresh = fresh.assign(no=drawn)
-    return truth, fresh
+    return people(1).assign(no=NUMBERS), fresh.assign(no=drawn)
 
 
 def warned(result: dp.Disclosure) -> list[str]:
