@@ -35,7 +35,6 @@ def require_safe_name(name: str, kind: str) -> str:
 
 
 def _name_first(folders: Sequence[str]) -> str:
-    """Name the first folders, and say how many more there are."""
     more = len(folders) - _MOST_NAMED
     named = ", ".join(repr(name[:100]) for name in folders[:_MOST_NAMED])
     return f"{named} and {more} more" if more > 0 else named

@@ -230,7 +230,6 @@ def _is_revoked(folder: Path, keys: Sequence[TrustedKey], revocations: Sequence[
 
 
 def _add_crash(folders: GateFolders, judged: Standing) -> Standing:
-    """Return the standing with the crash since, if there was one."""
     crash = read_crash(folders, judged.candidate)
     ended_well = [judged.judged_at, _modified_at(folders.releases / judged.candidate / STATEMENT)]
     if crash is None or any(time is not None and time >= crash.ended_at for time in ended_well):

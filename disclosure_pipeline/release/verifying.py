@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from errno import EINVAL
 from pathlib import Path
+from typing import BinaryIO
 
 from disclosure_pipeline.candidates.store import STATEMENT
 from disclosure_pipeline.errors import DisclosurePipelineError, write_count
@@ -104,10 +105,9 @@ def verify(
     expected = expected or Expected()
     trusted_keys = parse_keys_by_id(keys)
     revoked = None if revocations is None else read_revocations(revocations, keys)
-    files, problems = _read_folder(folder)
-    if STATEMENT not in files:
+    files, content, problems = _read_folder(folder)
+    if content is None:
         raise VerificationError(folder, [f"it holds no statement, {STATEMENT}", *problems])
-    _, content = files.pop(STATEMENT)
     if len(content) > MOST_BYTES:
         raise VerificationError(folder, [f"its statement has more than {MOST_BYTES} bytes", *problems])
     try:
@@ -123,7 +123,7 @@ def verify(
         problems.append(
             f"it was published at {published_at.isoformat()}, outside the period of the key {keyid}"
         )
-    problems += _find_differences(statement.files, {name: sha256 for name, (sha256, _) in files.items()})
+    problems += _find_differences(statement.files, files)
     contradictions = find_statement_problems(statement)
     problems += [f"the statement contradicts itself: {problem}" for problem in contradictions]
     problems += expected.find_differences(statement.predicate)
@@ -150,45 +150,43 @@ def verify(
     return Approval(statement.predicate, statement.files, keyid, unchecked, revocation_count)
 
 
-def _read_folder(folder: Path) -> tuple[dict[str, tuple[str, bytes]], list[str]]:
-    """Return each file's sha256 and, for the statement, its content; and sentences on unreadable files."""
+def _read_folder(folder: Path) -> tuple[dict[str, str], bytes | None, list[str]]:
+    """Return each file's sha256, the beginning of the statement, and sentences on unreadable files."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         problem = "it is a link: give the folder itself" if folder.is_symlink() else error.strerror
         raise VerificationError(folder, [f"it cannot be opened as a folder: {problem}"]) from None
-    files: dict[str, tuple[str, bytes]] = {}
+    files: dict[str, str] = {}
+    statement = None
     problems: list[str] = []
     try:
         with os.scandir(handle) as entries:
             names = sorted(entry.name for entry in entries)
         for name in names:
             try:
-                files[name] = _read_file(name, handle)
+                with _open_file(name, handle) as file:
+                    if name == STATEMENT:
+                        statement = file.read(MOST_BYTES + 1)
+                    else:
+                        files[name] = hash_stream(file).sha256
             except OSError as error:
                 problems.append(f"{_quote(name)} cannot be read: {error.strerror}")
     finally:
         os.close(handle)
-    return files, problems
+    return files, statement, problems
 
 
-def _read_file(name: str, folder_handle: int) -> tuple[str, bytes]:
+def _open_file(name: str, folder_handle: int) -> BinaryIO:
     mode = os.stat(name, dir_fd=folder_handle, follow_symlinks=False).st_mode
     if not stat.S_ISREG(mode):
         kind = "link" if stat.S_ISLNK(mode) else "folder" if stat.S_ISDIR(mode) else "special file"
         raise OSError(EINVAL, f"it is a {kind}, and a release holds only regular files")
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder_handle)
-    beginning = bytearray()
-
-    def keep_statement(chunk: bytes) -> None:
-        if name == STATEMENT and len(beginning) <= MOST_BYTES:
-            beginning.extend(chunk)
-
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(EINVAL, "it was replaced while being read")
-        hashed = hash_stream(file, keep_statement)
-    return hashed.sha256, bytes(beginning)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(EINVAL, "it was replaced while being read")
+    return os.fdopen(handle, "rb")
 
 
 def _find_differences(approved: Mapping[str, str], present: Mapping[str, str]) -> Iterator[str]:
