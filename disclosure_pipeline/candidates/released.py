@@ -242,18 +242,16 @@ def add_confidential(folders: GateFolders, candidate: CandidateTables, measured:
     gate, seed, engine = folders.gate, draw_seed(folders.store), candidate.engine
     with ExitStack() as outer:
         syntheses = read_syntheses(folders, candidate, outer)
-        for name in folders.confidential:
+        for name, source in folders.confidential.items():
             with ExitStack() as stack:
                 table, digests[name] = read_confidential(folders, name, engine, stack)
                 if measured.confidential.get(name, digests[name]) != digests[name]:
                     raise describe_change(name_confidential(name))
                 known = table.keep_columns((*gate.published_columns, *gate.unit_columns))
-                tables = [known, *syntheses]
-                opened = stack.enter_context(engine.open_read(tables))
+                opened = stack.enter_context(engine.open_read([known, *syntheses]))
                 by_file[name] = measure_confidential(gate, opened, seed)
                 if len(syntheses) > 1:
                     stacked[name] = measure_confidential(gate, opened.stack_syntheses(), seed)
-                source = folders.confidential[name]
                 require_unchanged(engine, source, digests[name], name_confidential(name))
     result = _add_frames(measured.result, by_file)
     if result.stacked is not None:
@@ -262,7 +260,6 @@ def add_confidential(folders: GateFolders, candidate: CandidateTables, measured:
 
 
 def _add_frames(result: Disclosure, frames: Mapping[str, tuple[pd.DataFrame, pd.DataFrame]]) -> Disclosure:
-    """Return a result with the frames of copies and of people found by confidential table."""
     if not frames:
         return result
     copies = {name: of_copies for name, (of_copies, _) in frames.items()}

@@ -151,7 +151,7 @@ def _check_contract(folders: GateFolders) -> Iterator[Finding]:
         kept = ", ".join(sorted(gate.keeping_real_values))
         yield Finding("columns", f"real values of {kept} may be published, whoever they identify")
     if limits:
-        yield _describe_limits(folders.gate, limits)
+        yield _describe_limits(gate, limits)
     yield _describe_power(folders, digest)
     if people is not None:
         yield Finding("unit", f"the records belong to {write_count(people, 'unit')}")
@@ -186,8 +186,7 @@ def _describe_limits(gate: Gate, limits: Mapping[str, float]) -> Finding:
 def _describe_power(folders: GateFolders, digest: str) -> Finding:
     power = read_power(folders, digest)
     if power is None:
-        sentence = "its power is not measured yet: run disclosure-pipeline policy power"
-        return Finding("policy", sentence)
+        return Finding("policy", "its power is not measured yet: run disclosure-pipeline policy power")
     if power.is_blind:
         sentence = (
             f"{power.summarize()} Publish more columns, form fewer groups, or lower the bounds, then run "

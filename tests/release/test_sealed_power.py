@@ -1,6 +1,5 @@
 """The power of a policy: measured once with the ground truth, kept under a seal, stated by a release."""
 
-import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -124,7 +123,7 @@ def test_without_a_salt_it_is_kept_unsealed_and_measured_again(
     with monkeypatch.context() as patch:
         patch.delenv(SALT)
         assert approved.run_ground_truth().success
-    assert json.loads((approved.store / "power.json").read_text())["seal"] == ""
+    assert gates.read_json(approved.store / "power.json")["seal"] == ""
     assert str(release(approved)) == ANEW.summarize()
     assert len(measurements) == 2
 

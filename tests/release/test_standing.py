@@ -1,7 +1,5 @@
 """The standing of candidates after a release: asked for or not, refused today, staged, and the clock."""
 
-import fcntl
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -24,6 +22,7 @@ from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.release.releasing import remove_abandoned
 from disclosure_pipeline.release.standing import Standing, list_standings, record_releases
 from disclosure_pipeline.release.verifying import Expected, VerificationError, verify
+from disclosure_pipeline.runtime.files import hold_lock
 
 pytestmark = pytest.mark.usefixtures("remembered_results")
 
@@ -137,14 +136,10 @@ def test_what_a_running_release_has_staged_stays(tmp_path: Path) -> None:
         store.candidate_folder(name).mkdir(parents=True)
     unknown = staging / "kept"
     unknown.mkdir()
-    handle = os.open(store.candidate_folder("running") / "release.lock", os.O_CREAT | os.O_RDWR)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+    with hold_lock(store.candidate_folder("running") / "release.lock"):
         remove_abandoned(store, staging)
         assert stages["running"].is_dir() and unknown.is_dir()
         assert not stages["killed"].exists()
-    finally:
-        os.close(handle)
     remove_abandoned(store, staging)
     assert not stages["running"].exists()
 
