@@ -370,14 +370,10 @@ ONLY_IN_MEMORY: dict[str, tuple[dict[str, Any], str]] = {
         {"columns": gates.definition()["columns"] | {"person": {"type": "text identifier"}}},
         "column 'person', a text identifier",
     ),
-    "protection": (
-        {"measures": {"protection": True}, "policy": {"repU": 8, "DiSCO": 12}},
-        "measures.protection",
-    ),
-    "prediction": (
-        {"measures": {"prediction": True}, "policy": {"repU": 8, "DiSCO": 12}},
-        "measures.prediction",
-    ),
+    **{
+        name: ({"measures": {name: True}, "policy": {"repU": 8, "DiSCO": 12}}, f"measures.{name}")
+        for name in ("protection", "prediction")
+    },
     "an SQL database": (
         {"ground_truth": {"url": "postgresql://server/db", "table": "t"}},
         "a ground truth in a database",
