@@ -130,8 +130,7 @@ def not_released(served: Served, candidate: str) -> str:
 
 
 def is_forged(home: Home, candidate: str) -> bool:
-    actual = home.instance.get_latest_asset_check_evaluation_record
-    records = {check: actual(check) for check in checks(home)}
+    find = home.instance.get_latest_asset_check_evaluation_record
     return all(
         record is not None
         and record.event is not None
@@ -139,7 +138,7 @@ def is_forged(home: Home, candidate: str) -> bool:
         and (message := record.event.dagster_event.asset_check_evaluation_data).passed
         and message.partition == candidate
         and not record.run_id
-        for record in records.values()
+        for record in map(find, checks(home))
     )
 
 

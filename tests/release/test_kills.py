@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
-from itertools import pairwise
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -66,14 +66,13 @@ def watched(
 
 
 def until(number: int, run: Run, path: Path, defs: dg.Definitions, candidate: str) -> Ran:
-    left = [number]
+    passed = count()
 
-    def count(_: Moment) -> None:
-        left[0] -= 1
-        if left[0] < 0:
+    def kill(_: Moment) -> None:
+        if next(passed) == number:
             processes.kill_myself()
 
-    watch(path, count)
+    watch(path, kill)
     return run(path, defs, candidate)
 
 
@@ -81,12 +80,11 @@ def kept_at(
     numbers: Iterable[int], folder: Path, run: Run, path: Path, defs: dg.Definitions, candidate: str
 ) -> Ran:
     """A run; its home at each of the moments, as a kill there leaves it, is kept in a folder."""
-    wanted, passed = set(numbers), [0]
+    wanted, passed = set(numbers), count()
 
     def keep(_: Moment) -> None:
-        if passed[0] in wanted:
-            shutil.copytree(path, folder / str(passed[0]))
-        passed[0] += 1
+        if (number := next(passed)) in wanted:
+            shutil.copytree(path, folder / str(number))
 
     watch(path, keep)
     return run(path, defs, candidate)
@@ -241,7 +239,8 @@ def test_killed_at_moments_drawn_at_random(undisturbed: Undisturbed, part: int) 
     while shares:
         with gates.quick_folder() as folder:
             kept = kept_while_it_runs([share * lasts for share in shares], folder, undisturbed)
-            for number in first_of_the_same(kept):
+            digests = [digest(home, with_logs_of_runs=False) for home in kept]
+            for number in sorted(set(map(digests.index, digests))):  # a later run opens other files in each
                 when = f"at {shares[number]:.3f} of {lasts:.3f} seconds"
                 run_again(undisturbed, HONEST, kept[number], when)
             shares = shares[len(kept) :]
@@ -269,12 +268,6 @@ def kept_while_it_runs(seconds: Sequence[float], folder: Path, undisturbed: Undi
         assert child.was_killed()
         assert digest(path) == digest(kept[-1])
     return kept
-
-
-def first_of_the_same(homes_kept: Sequence[Path]) -> list[int]:
-    """Return the first of the homes in which a later run opens the same files."""
-    digests = [digest(home, with_logs_of_runs=False) for home in homes_kept]
-    return sorted({digests.index(of_home) for of_home in digests})
 
 
 @on_some_days
