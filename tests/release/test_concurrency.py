@@ -153,7 +153,9 @@ def test_the_queue_runs_one_run_a_candidate(small_gate: dg.Definitions) -> None:
         assert tick(instance) == []  # two runs at a time
         # The second run of the first candidate waits, though it was there before the other's.
         for ended, begun in ((2, [4]), (4, []), (0, [1]), (1, [3])):
-            end(instance, queued[ended])
+            run = instance.get_run_by_id(queued[ended])
+            assert run is not None
+            instance.report_run_failed(run)
             assert tick(instance) == [queued[number] for number in begun]
 
 
@@ -173,12 +175,6 @@ def queue(home: Home, candidate: str) -> str:
         remote_job_origin=RemoteJobOrigin(repository, job.name),
     )
     return str(run.run_id)
-
-
-def end(instance: dg.DagsterInstance, run_id: str) -> None:
-    run = instance.get_run_by_id(run_id)
-    assert run is not None
-    instance.report_run_failed(run)
 
 
 def tick(instance: dg.DagsterInstance) -> list[str]:
