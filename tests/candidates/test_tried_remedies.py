@@ -136,9 +136,9 @@ def test_a_waiver_does_not_hold_for_changed_content(gate: GateFolders) -> None:
     assert [WHOLE in remedy.broken for remedy in found][:4] == [False, True, False, True]
 
 
-def with_amounts(people: int, seed: int) -> pd.DataFrame:
+def with_amounts(seed: int) -> pd.DataFrame:
     """A table whose people only an exact amount tells apart."""
-    drawn = np.random.default_rng(seed)
+    drawn, people = np.random.default_rng(seed), 400
     return pd.DataFrame(
         {
             "sex": drawn.choice(["f", "m"], people),
@@ -151,7 +151,7 @@ def with_amounts(people: int, seed: int) -> pd.DataFrame:
 
 def test_numbers_that_are_copied_are_rounded_and_smoothed(tmp_path: Path) -> None:
     """What identifies is the amount alone: without it, nobody is copied, and no record is lost."""
-    truth, fresh = with_amounts(400, 1), with_amounts(400, 2)
+    truth, fresh = with_amounts(1), with_amounts(2)
     copied = fresh.assign(income=truth["income"])
     copied.iloc[:200] = truth.iloc[:200]
     income = {"type": "integer", "label": "exact income", "published": True}
@@ -165,7 +165,7 @@ def test_numbers_that_are_copied_are_rounded_and_smoothed(tmp_path: Path) -> Non
 
 
 def test_numbers_that_many_share_or_that_are_new_are_left_alone() -> None:
-    truth = with_amounts(400, 1)
+    truth = with_amounts(1)
     gate = gates.gate(columns={**gates.definition()["columns"], "income": {"type": "integer"}})
     for income in (truth["income"] + 1, truth["income"] // 100_000 * 100_000):
         tables = check_tables(
