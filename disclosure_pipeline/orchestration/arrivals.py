@@ -41,9 +41,6 @@ FOLDER = "folder"
 # The most events of an asset that one tick reads.
 _MOST_EVENTS = 100
 
-# Stands for the state of a database, which cannot be read cheaply.
-_DATABASE = "database"
-
 
 class CandidatePartitions(dg.DynamicPartitionsDefinition):
     """The candidates of a gate as partitions; a run may name an arrived one that no sensor has seen."""
@@ -101,8 +98,8 @@ def build_arrivals_sensor(
 
     It also starts the run that checks and records a new or changed confidential table; candidates wait for a
     changed one. Candidates that were judged, or whose release was revoked, before the sensor saw them are not
-    judged again. If the gate
-    names assets that bring its candidates, such an asset must have reported the candidate, too.
+    judged again. If the gate names assets that bring its candidates, such an asset must have reported the
+    candidate, too.
     """
     condition = f"its folder holds {MARKER}"
     if gate.synthetic_asset:
@@ -211,8 +208,8 @@ def _find_in(incoming: Path, path: str) -> str | None:
 def _read_state(folders: GateFolders) -> str:
     """Return a cheap mark that changes when a confidential table is rewritten or removed."""
     tables = [folders.ground_truth, *folders.confidential.values()]
-    states = [(table.state() or _DATABASE) if table.exists() else None for table in tables]
-    return states[0] if len(states) == 1 and states[0] else repr(states)
+    # The state of a database cannot be read cheaply.
+    return repr([(table.state() or "database") if table.exists() else None for table in tables])
 
 
 def _hash_tables(folders: GateFolders) -> dict[str, str | None]:
@@ -267,10 +264,12 @@ def build_ground_truth_schedule(
                 others.append(f"{name} ({'revoked' if name in revoked else 'left to the sensor'})")
                 continue
             tries = list_tries(context.instance, gate_job.name, name, recorded)
-            if tries.may_be_tried and (tries.crashed or not _was_decided(folders, name, recorded)):
+            if not tries.crashed and _was_decided(folders, name, recorded):
+                continue
+            if tries.may_be_tried:
                 key = f"{name}:{recorded.recorded_at}:{tries.crashed}"
                 requests.append(dg.RunRequest(run_key=key, partition_key=name))
-            elif not _was_decided(folders, name, recorded) or tries.crashed:
+            else:
                 others.append(f"{name} ({tries})")
         if requests:
             return requests
@@ -334,24 +333,16 @@ def _was_decided(folders: GateFolders, candidate: str, recorded: RecordedTables)
     return recorded.were_measured(dossier.get("measured"))
 
 
-def _path_of_figures(folders: GateFolders, candidate: str) -> Path:
-    return folders.store.candidate_folder(candidate) / "figures.json"
-
-
-def _read_measured(folders: GateFolders, candidate: str) -> Any:
-    """Return the hashes of the tables in the last measurement of a candidate, or None."""
-    return read_json_if_whole(_path_of_figures(folders, candidate)).get("measured")
-
-
 def _was_judged(folders: GateFolders, candidate: str, recorded: RecordedTables) -> bool:
     """Return True if the present content of a candidate was measured with the recorded tables."""
     try:
         snapshot = read_snapshot(candidate, folders.store)
     except StoreError:
         return False
-    if not recorded.were_measured(_read_measured(folders, candidate)):
+    figures = folders.store.candidate_folder(candidate) / "figures.json"
+    if not recorded.were_measured(read_json_if_whole(figures).get("measured")):
         return False
-    measured_at = _path_of_figures(folders, candidate).stat().st_mtime_ns
+    measured_at = figures.stat().st_mtime_ns
     states = {path.name: path.lstat() for path in (folders.incoming / candidate).iterdir()}
     sizes = {name: state.st_size for name, state in states.items() if name not in {MARKER, CLAIMS}}
     return (

@@ -179,11 +179,6 @@ def copy_policy(file: Path) -> list[str]:
     return textwrap.dedent("\n".join(lines)).splitlines()
 
 
-def is_validating() -> bool:
-    """Return True if definitions are loaded for `dg check defs`, for which Dagster sets this variable."""
-    return os.environ.get("DAGSTER_IS_DEFS_VALIDATION_CLI") == "1"
-
-
 HOME = "DAGSTER_HOME"
 _SETTINGS = Path(__file__).with_name("dagster.yaml")
 _DEFINITIONS = Path(__file__).parents[1] / "definitions.py"  # finds the gates beside itself
@@ -206,12 +201,11 @@ _IGNORED = "# Keep these out of the repository.\n.env\nhome/\n"
 
 @dataclass(frozen=True)
 class GateSetup:
-    """The places of a new gate, and the environment variables that it needs."""
+    """The places of a new gate."""
 
     file: Path
     home: Path
     incoming: Path
-    environment: dict[str, str]
     environment_file: Path
 
 
@@ -277,7 +271,7 @@ def set_up_gate(
     environment = {HOME: str(home), SIGNING_KEY: str(keys.signing_key), SALT: str(keys.salt)}
     environment_file = project / ".env"
     _add_variables(environment_file, environment)
-    return GateSetup(file, home, home / name / "incoming", environment, environment_file)
+    return GateSetup(file, home, home / name / "incoming", environment_file)
 
 
 def write_gate(name: str, definition_folder: Path, ground_truth: str | FileSource, schema: Schema) -> Path:
