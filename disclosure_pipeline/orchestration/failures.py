@@ -8,7 +8,7 @@ import textwrap
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
@@ -27,10 +27,10 @@ from disclosure_pipeline.orchestration.presentation import SUBJECT, WORST_CLAUSE
 from disclosure_pipeline.orchestration.steps import (
     CLAUSES,
     FOR_NOTICES,
+    VERDICT,
     RunOutcome,
     now,
     redact_errors,
-    tag_run,
 )
 from disclosure_pipeline.policy.gate import Email, Gate, Notify, Slack
 from disclosure_pipeline.release.standing import Crash, is_published, record_crash
@@ -43,12 +43,6 @@ _LOG = logging.getLogger(__name__)
 SECONDS = 8.0
 # Seconds between tries.
 PAUSES = (0.5, 1.5)
-
-_WORDS: Mapping[RunOutcome, str] = {
-    "refused": "refused",
-    "undetermined": "could not be determined",
-    "crashed": "crashed",
-}
 
 
 class NoticeError(DisclosurePipelineError):
@@ -74,7 +68,7 @@ class Notice:
     def subject(self) -> str:
         """One line on gate, table and outcome."""
         table = "ground truth" if self.candidate is None else f"candidate {self.candidate}"
-        outcome = _WORDS[self.outcome]
+        outcome = "could not be determined" if self.outcome == "undetermined" else self.outcome
         return f"{self.gate}, {table}: {f'published, {outcome} today' if self.is_published else outcome}"
 
     @property
@@ -111,7 +105,7 @@ def write_to_logs(notice: Notice, tick_log: logging.Logger) -> None:
 def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSensorContext) -> dict[str, str]:
     """Send a notice by all senders at once, within `SECONDS`; return the problem of each that failed."""
     deadline = time.monotonic() + SECONDS
-    problems: dict[str, str | None] = {}
+    problems: dict[str, str | None] = dict.fromkeys(senders, f"no answer within {SECONDS:g} s")
 
     def try_sender(name: str) -> None:
         for pause in (0.0, *PAUSES):
@@ -132,8 +126,7 @@ def send(notice: Notice, senders: Mapping[str, Send], context: dg.RunFailureSens
         thread.start()
     for thread in threads:
         thread.join(max(0.0, deadline - time.monotonic()))
-    outcomes = {name: problems.get(name, f"no answer within {SECONDS:g} s") for name in senders}
-    return {name: problem for name, problem in outcomes.items() if problem is not None}
+    return {name: problem for name, problem in problems.items() if problem is not None}
 
 
 def _describe_foreign_error(error: Exception) -> str:
@@ -264,10 +257,10 @@ def _read_clause(check: dg.AssetCheckEvaluation) -> str | None:
     return None if clause is None else str(clause.value)
 
 
-def _combine_outcomes(outcomes: Collection[RunOutcome]) -> RunOutcome:
+def _combine_outcomes(outcomes: Set[Any]) -> RunOutcome:
     if outcomes == {"refused"}:
         return "refused"
-    return "undetermined" if outcomes and "crashed" not in outcomes else "crashed"
+    return "undetermined" if outcomes and outcomes <= {"refused", "undetermined"} else "crashed"
 
 
 def _ended_by_steps(events: Iterable[dg.DagsterEvent]) -> bool:
@@ -305,8 +298,7 @@ def _interpret_failed_checks(
             meanings[name] = _MEANINGS.get(name)
     if ("synthetic", "contract") in meanings:
         meanings.pop(("synthetic", "key_overlap"), None)  # tables that break the contract are not compared
-    outcomes = set(meanings.values())
-    return _combine_outcomes(outcomes) if outcomes <= {"refused", "undetermined"} else "crashed"
+    return _combine_outcomes(set(meanings.values()))
 
 
 def _classify_failed_step(failure: dg.DagsterEvent, meaning: RunOutcome) -> Ending:
@@ -366,7 +358,7 @@ def build_failures_sensor(
     def failures(context: dg.RunFailureSensorContext) -> None:
         notice = _build_notice(gate, gate_checks, context)
         try:  # a run whose process was lost could not tag itself
-            tag_run(context.instance, notice.run_id, notice.outcome)
+            context.instance.add_run_tags(notice.run_id, {VERDICT: notice.outcome})
         except Exception as error:  # from any storage: the notice is sent nevertheless
             context.log.warning(f"Run {notice.run_id} could not be tagged ({type(error).__name__}).")
         try:
@@ -386,7 +378,6 @@ def build_failures_sensor(
 
 
 def _record_crash(gate: Gate, notice: Notice, context: dg.RunFailureSensorContext) -> None:
-    """Record in the store that a run of a candidate crashed, and why."""
     if notice.outcome != "crashed" or context.partition_key is None:
         return
     folders, candidate = folders_of(gate), context.partition_key

@@ -62,21 +62,18 @@ def redact_errors(body: Callable[P, T]) -> Callable[P, T]:
     @wraps(body)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
         outcome: RunOutcome
-        for_notices: str | None = None
         try:
             return body(*args, **kwargs)
-        except RefusedError as error:
-            outcome, description = "refused", str(error)
-        except ContractError as error:
-            outcome, description = "undetermined", str(error)
-            for_notices = "; ".join(violation.without_numbers for violation in error.violations)
         except DisclosurePipelineError as error:
-            outcome, description = "undetermined", str(error)
+            outcome = "refused" if isinstance(error, RefusedError) else "undetermined"
+            description = for_notices = str(error)
+            if isinstance(error, ContractError):
+                for_notices = "; ".join(violation.without_numbers for violation in error.violations)
         except Exception as error:  # its message must not reach the event log
             outcome = "crashed"
-            description = describe_unexpected(error)
+            description = for_notices = describe_unexpected(error)
         # Outside the except block, so that no context is logged with the failure.
-        metadata = {"outcome": outcome, FOR_NOTICES: description if for_notices is None else for_notices}
+        metadata = {"outcome": outcome, FOR_NOTICES: for_notices}
         raise dg.Failure(description=description, metadata=metadata, allow_retries=False)
 
     return wrapper
@@ -178,7 +175,7 @@ def gate_step(
                 context = dg.AssetExecutionContext.get()
                 verdict = outcome.verdict if failure is None else _read_verdict(failure)
                 if verdict is not None:
-                    tag_run(context.instance, context.run.run_id, verdict)
+                    context.instance.add_run_tags(context.run.run_id, {VERDICT: verdict})
                 if outcome.last_words:
                     context.log.info(outcome.last_words)
             if failure is not None:
@@ -197,11 +194,6 @@ def _read_verdict(failure: dg.Failure) -> Verdict:
     return next(
         (word for word in get_args(RunOutcome) if outcome is not None and outcome.value == word), "crashed"
     )
-
-
-def tag_run(instance: dg.DagsterInstance, run_id: str, verdict: Verdict) -> None:
-    """Tag a run with its verdict."""
-    instance.add_run_tags(run_id, {VERDICT: verdict})
 
 
 @dataclass(frozen=True)

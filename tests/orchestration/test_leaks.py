@@ -6,7 +6,6 @@ in a column that the gate does not read, and as identifiers. Then everything tha
 
 import importlib
 import inspect
-import pickle
 import pkgutil
 import shutil
 import stat
@@ -25,7 +24,7 @@ import pandas as pd
 import pytest
 from support import gates
 from support.first_calls import at_first_calls, broken_at_first_calls
-from support.gates import Home
+from support.gates import COPY, HONEST, Home
 from support.paths import ROOT
 from support.sampling import on_some_days, some_of
 from support.small_batches import small_batches, tiny_batches
@@ -43,7 +42,6 @@ from disclosure_pipeline.orchestration import steps
 from disclosure_pipeline.release.keys import keygen
 from disclosure_pipeline.runtime import worker_process
 from disclosure_pipeline.tables import coding
-from disclosure_pipeline.tables.dictionary import ContractError, Violation
 
 pytestmark = on_some_days
 
@@ -55,7 +53,6 @@ CANARIES = (
     "Prefers-no-calls-0815",  # in a column that the gate does not read
     "ID-7f3a91c2",  # an identifier
 )
-HONEST, COPY = "honest", "copy"
 
 
 def ground_truth() -> pd.DataFrame:
@@ -209,12 +206,6 @@ def test_a_file_that_is_cut_off_tells_no_value(
             home.write_ground_truth(damaged.encode(errors="surrogateescape"))
             assert not home.run_ground_truth().success
         assert not leaks(home, printed(capfd))
-
-
-def test_the_exception_of_a_contract_holds_no_value_when_it_is_pickled() -> None:
-    error = ContractError([Violation("the ground truth", "work", "is not of type integer", 3, 0.1)])
-    assert str(pickle.loads(pickle.dumps(error))) == str(error)
-    assert error.__context__ is error.__cause__ is None
 
 
 # A fault injector: every function of the project that a run calls, broken in turn
@@ -392,7 +383,7 @@ def test_no_crash_tells_a_value(
     # log of its progress, pictures, which a page may lack, reading the record of figures, which are then
     # measured again, and what Dagster asks of partitions outside a step. Nor what is told of a release that
     # is published already.
-    after_publication = {"describe_release", "tag_run"}
+    after_publication = {"describe_release"}
     reading = {"Disclosure.from_record", "frame_from_record", "_to_tuples", "_decode"}
     pictures = {"WorkerProcess._start", "_escape_unseen", "escape_unseen_in_lines"}
     outside = {"log_progress", "CandidatePartitions.__hash__"}
