@@ -53,18 +53,17 @@ def report_figures(result: Disclosure, shown_as: Format) -> Report:
     copies = result.copies
     facts: dict[str, Any] = {
         "copies": list(copies.sentences),
-        "not examined": list(copies.not_examined),
+        "not_examined": list(copies.not_examined),
         "keys": list(map(str, result.keys)),
         "targets": list(map(str, result.targets)),
-        "records of the ground truth": result.N_d,
-        "records of the synthetic tables": list(result.N_s),
+        "records_of_the_ground_truth": result.N_d,
+        "records_of_the_synthetic_tables": list(result.N_s),
         "engine": result.engine,
         "warnings": list(result.warnings),
     }
     heading = copies.headline or f"Disclosure from the keys {', '.join(map(str, result.keys))}"
     if shown_as != "table":
-        plain = {name.replace(" ", "_"): fact for name, fact in facts.items()}
-        return Report(heading, plain, (Table("figures", "Figures", _COLUMNS, list(_list_figures(result))),))
+        return Report(heading, facts, (Table("figures", "Figures", _COLUMNS, list(_list_figures(result))),))
     facts.pop("engine")
     facts = {name: fact for name, fact in facts.items() if fact != []}
     identity = result.identity.reset_index()
@@ -107,7 +106,6 @@ def _list_meanings(result: Disclosure) -> list[dict[str, Any]]:
 
 
 def _list_figures(result: Disclosure) -> Iterator[dict[str, Any]]:
-    """Yield a row for every figure, with its location, value, unit and meaning."""
     from disclosure_pipeline.evaluation.frame_columns import COLUMNS
     from disclosure_pipeline.evaluation.long_table import list_entries, view_frame
     from disclosure_pipeline.evidence.dossier import collect_figures

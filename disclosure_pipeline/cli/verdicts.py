@@ -143,9 +143,7 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
     folders = folders_of(load_gate(gate))
     path = folders.store.candidate_folder(candidate) / "dossier.json"
     dossier = read_json(path, f"the gate for candidate {candidate!r}")
-    facts = {
-        name.replace("_", " "): dossier[name] for name in ("gate", "candidate", "decision", "policy_digest")
-    }
+    facts = {name: dossier[name] for name in ("gate", "candidate", "decision", "policy_digest")}
     clauses = _read_clauses(dossier)
     reasons = describe_broken_clauses(dossier, dossier["smallest_count"])
     told = dict.fromkeys([*reasons, *_write_sentences(clauses, dossier)])

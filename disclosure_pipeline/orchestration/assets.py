@@ -6,7 +6,7 @@ from typing import Any
 
 import dagster as dg
 
-from disclosure_pipeline.candidates.arrival import Arrival, deliver, receive, record_ground_truth
+from disclosure_pipeline.candidates.arrival import deliver, receive, record_ground_truth
 from disclosure_pipeline.candidates.evaluation import (
     file_dossier,
     find_void_waivers,
@@ -112,7 +112,12 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
         ),
     )
 
-    def describe_arrival(arrival: Arrival) -> StepOutcome:
+    def take(candidate: str, syntheses: Any = None) -> StepOutcome:
+        folders = graph.folders
+        prepare_dossier()
+        remove_abandoned(folders.store, folders.staging)
+        delivered = None if gate.synthesis_asset is None else deliver(folders, candidate, syntheses)
+        arrival = receive(folders, candidate, delivered)
         metadata: dict[str, Any] = {
             "dagster/column_schema": presentation.describe_dictionary(gate),
             "dagster/row_count": sum(arrival.records),
@@ -124,7 +129,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
             presentation.build_overlap_check(key, arrival, clauses, labels),
         )
         results: list[StepResult] = [dg.MaterializeResult(metadata=metadata), contract, overlap]
-        name = f"Candidate {arrival.snapshot.candidate!r}"
+        name = f"Candidate {candidate!r}"
         if arrival.violations:
             sentence = f"{name} is refused: it breaks the data dictionary"
             failure = refuse("refused", sentence, _describe_violations(arrival.violations), ["contract"])
@@ -146,9 +151,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
         @dg.asset(**settings, deps=list(map(dg.AssetKey.from_user_string, gate.synthetic_asset)))
         @gate_step()
         def synthetic(context: dg.AssetExecutionContext) -> StepOutcome:
-            prepare_dossier()
-            remove_abandoned(graph.folders.store, graph.folders.staging)
-            return describe_arrival(receive(graph.folders, context.partition_key))
+            return take(context.partition_key)
 
         return synthetic
 
@@ -157,11 +160,7 @@ def build_synthetic(graph: GateGraph) -> dg.AssetsDefinition:
     )
     @gate_step()
     def synthetic_of_asset(context: dg.AssetExecutionContext, syntheses: Any) -> StepOutcome:
-        folders = graph.folders
-        prepare_dossier()
-        remove_abandoned(folders.store, folders.staging)
-        delivered = deliver(folders, context.partition_key, syntheses)
-        return describe_arrival(receive(folders, context.partition_key, delivered))
+        return take(context.partition_key, syntheses)
 
     return synthetic_of_asset
 
@@ -370,9 +369,8 @@ def build_dossier(graph: GateGraph) -> dg.AssetsDefinition:
         results: list[StepResult] = [filed, within_policy, waivers, materialize_candidates(graph)]
         if approved:
             return StepOutcome(results)
-        reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count)
-        if not reasons:
-            reasons = {"no clause of the policy is determined": "no clause of the policy is determined"}
+        nothing = "no clause of the policy is determined"
+        reasons = describe_broken_clauses(content, graph.gate.policy.smallest_count) or {nothing: nothing}
         outcome: RunOutcome = "refused" if content["decision"] == "refused" else "undetermined"
         published = ", which is published," if was_published else ""
         sentence = f"Candidate {candidate!r}{published} is {content['decision']}"

@@ -56,11 +56,12 @@ def show_plots(
     """
     worst: dict[str, float | None] = {}
     for target in targets:
-        for frame in ("identity",) if target is None else ("attribute", "cap"):
-            rows = [row for row in view_frame(figures, frame) if target in {None, row.get("target")}]
-            for name in _ALWAYS:
-                values = [row[name] for row in rows if row.get(name) is not None]
-                worst[_name_figure(name, target)] = max(values, default=worst.get(_name_figure(name, target)))
+        frames = ("identity",) if target is None else ("attribute", "cap")
+        rows = [row for frame in frames for row in view_frame(figures, frame)]
+        of_target = [row for row in rows if target in {None, row.get("target")}]
+        for name in _ALWAYS:
+            values = [row[name] for row in of_target if row.get(name) is not None]
+            worst[_name_figure(name, target)] = max(values, default=None)
     for judgement in judgements:
         if judgement.clause.entry is not None and judgement.clause.entry.question != "trusted":
             worst |= _list_figures(judgement)
@@ -181,8 +182,7 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
         [
             {"table": table.name, "records": table.records, "sha256": released.approval.files[table.name]}
             for table in predicate.synthetic
-        ],
-        columns=["table", "records", "sha256"],
+        ]
     )
     return {
         "published_at": predicate.published_at.isoformat(),
@@ -197,8 +197,7 @@ def describe_release(released: Release, trusted_keys: Path | Sequence[TrustedKey
 
 
 def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadataValue:
-    """Return a frame with its named index as a table; descriptions of columns are those of frame `name`."""
-    flat = frame if frame.index.names == [None] else frame.reset_index()
+    """Return a frame without its index as a table; descriptions of columns are those of frame `name`."""
 
     def shorten(value: Any) -> Any:
         if value is None:
@@ -206,9 +205,9 @@ def show_table(frame: pd.DataFrame, name: str | None = None) -> dg.TableMetadata
         return round(value, 4) if isinstance(value, float) else value
 
     records = [
-        dg.TableRecord({column: shorten(value) for column, value in row.items()}) for row in to_rows(flat)
+        dg.TableRecord({column: shorten(value) for column, value in row.items()}) for row in to_rows(frame)
     ]
-    return dg.MetadataValue.table(records, schema=describe_frame(flat, name))
+    return dg.MetadataValue.table(records, schema=describe_frame(frame, name))
 
 
 def view_table(figures: Mapping[str, Any], name: str) -> pd.DataFrame:
