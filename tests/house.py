@@ -16,10 +16,9 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from support.paths import PACKAGE, ROOT
 from support.processes import run_program
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGE = ROOT / "disclosure_pipeline"
 MOST_OF_ONE_STEM = 2
 
 

@@ -5,13 +5,12 @@ from pathlib import Path
 
 import pytest
 import yaml
+from support.paths import PACKAGE, ROOT
 
-import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.policy.gate import Gate
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -23,7 +22,7 @@ def block(language: str) -> str:
 
 def test_the_gate_is_one() -> None:
     """Its policy fits the gate of the demo."""
-    shipped = yaml.safe_load((Path(dp.__file__).parent / "defs/survey/defs.yaml").read_text())
+    shipped = yaml.safe_load((PACKAGE / "defs/survey/defs.yaml").read_text())
     gate = Gate.model_validate(shipped["attributes"] | yaml.safe_load(block("yaml")))
     assert {"repU", "repU share", "DiSCO[health] beyond", "DiSCO[income]", "found[whole] beyond"} <= {
         clause.name for clause in gate.clauses()

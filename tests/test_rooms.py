@@ -81,25 +81,7 @@ ONLY = {
     "runtime": {"psutil", "rich"},
 }
 # Slow to import: never at the top of a module, but for orchestration, which is nothing without Dagster.
-LAZY = (
-    "dagster",
-    "dagster_slack",
-    "pandera",
-    "great_expectations",
-    "altair",
-    "jinja2",
-    "vl_convert",
-    "sklearn",
-    "securesystemslib",
-    "cryptography",
-    "ibis",
-    "pyspark",
-    "psycopg",
-    "pyreadstat",
-    "python_calamine",
-    "rich",
-    "scipy",
-)
+LAZY = (*(library for library in IMPORTERS if library not in {"click", "numba", "psutil"}), "scipy")
 HEAVY = (*LAZY, "duckdb", "sqlalchemy", "matplotlib")
 
 
@@ -265,14 +247,6 @@ def test_heavy_libraries_are_imported_where_they_are_needed() -> None:
         and not (imported.library == "great_expectations" and imported.path == "evidence/expectations.py")
     }
     assert not at_once
-
-
-def test_the_demo_imports_dagster_only_when_it_runs() -> None:
-    assert not [
-        imported.path
-        for imported in imports()
-        if imported.room == "demo" and imported.library == "dagster" and imported.runs == "at once"
-    ]
 
 
 @pytest.mark.parametrize(

@@ -136,17 +136,10 @@ def test_a_page_asks_nobody_and_escapes_what_it_shows() -> None:
 
 @pytest.mark.parametrize(
     ("value", "shown"),
-    [
-        (8.0, "8"),
-        (1 / 3, "0.3333"),
-        (None, ""),
-        (True, "yes"),
-        (float("nan"), ""),
-        (0.00001, "0"),
-        ([1, "a"], "1, a"),
-    ],
+    [(float("nan"), ""), (0.00001, "0"), ([1, "a"], "1, a")],
 )
 def test_cells(value: Any, shown: str) -> None:
+    """Others are in the function's examples."""
     assert format_cell(value) == shown
 
 
