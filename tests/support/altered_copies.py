@@ -119,6 +119,10 @@ def filled(name: str, code: Any) -> Change:
     return lambda copy: copy.assign(**{name: copy[name].astype(object).where(copy[name].notna(), code)})
 
 
+def csv_with(name: str, form: Callable[[Any], Any]) -> Write:
+    return csv(change_each(name, form))
+
+
 def half_and_half(copy: pd.DataFrame) -> pd.DataFrame:
     """Every column by itself shares half of its values, and no record is whole."""
     half = len(copy) // 2
@@ -168,83 +172,67 @@ ALTERED: dict[str, tuple[Write, str | None]] = {
     "whole numbers as text": (parquet(change_each("age", str), age=pa.string()), None),
     "whole numbers as floats": (parquet(age=pa.float64()), None),
     "whole numbers as decimals": (parquet(change_each("age", lambda age: Decimal(f"{age}.00"))), None),
-    "whole numbers with .0": (csv(change_each("age", "{}.0".format)), None),
-    "leading zeros": (csv(change_each("age", "{:04}".format)), None),
-    "a plus sign": (csv(change_each("age", "+{}".format)), None),
-    "exponents": (csv(change_each("age", "{:.1e}".format)), NO_INTEGER),
-    "float noise on whole numbers": (csv(change_each("age", lambda age: age + 1e-9)), NO_INTEGER),
+    "whole numbers with .0": (csv_with("age", "{}.0".format), None),
+    "leading zeros": (csv_with("age", "{:04}".format), None),
+    "a plus sign": (csv_with("age", "+{}".format), None),
+    "exponents": (csv_with("age", "{:.1e}".format), NO_INTEGER),
+    "float noise on whole numbers": (csv_with("age", lambda age: age + 1e-9), NO_INTEGER),
     "float noise in Parquet": (parquet(change_each("age", lambda age: age + 1e-9)), NO_INTEGER),
-    "float noise on numbers": (csv(change_each("height", lambda height: height + 1e-12)), DECIMALS),
-    "more than noise on numbers": (csv(change_each("height", lambda height: height + 1e-8)), DECIMALS),
+    "float noise on numbers": (csv_with("height", lambda height: height + 1e-12), DECIMALS),
+    "more than noise on numbers": (csv_with("height", lambda height: height + 1e-8), DECIMALS),
     "numbers in single precision": (parquet(height=pa.float32()), None),
-    "numbers with more zeros": (csv(change_each("height", "{:.5f}".format)), None),
-    "decimal commas": (csv(change_each("height", lambda height: str(height).replace(".", ","))), NO_NUMBER),
-    "numbers as percent": (csv(change_each("height", "{}%".format)), NO_NUMBER),
-    "another unit": (csv(change_each("height", lambda height: height * 100)), OUTSIDE.format("height")),
+    "numbers with more zeros": (csv_with("height", "{:.5f}".format), None),
+    "decimal commas": (csv_with("height", lambda height: str(height).replace(".", ",")), NO_NUMBER),
+    "numbers as percent": (csv_with("height", "{}%".format), NO_NUMBER),
+    "another unit": (csv_with("height", lambda height: height * 100), OUTSIDE.format("height")),
     "a target in another unit": (
-        csv(change_each("income", lambda income: income * 1000 if income > 0 else income)),
+        csv_with("income", lambda income: income * 1000 if income > 0 else income),
         OUTSIDE.format("income"),
     ),
-    "thousands separators": (
-        csv(change_each("income", "{:,}".format)),
-        "column 'income': is not of type integer",
-    ),
+    "thousands separators": (csv_with("income", "{:,}".format), "column 'income': is not of type integer"),
     # Text
-    "trailing blanks": (csv(change_each("region", "{} ".format)), None),
-    "blanks around": (csv(change_each("sex", " {}\t".format)), None),
-    "no-break spaces": (csv(change_each("region", "\u00a0{}\u00a0".format)), None),
-    "another Unicode form": (
-        csv(change_each("region", lambda text: unicodedata.normalize("NFD", text))),
-        None,
-    ),
+    "trailing blanks": (csv_with("region", "{} ".format), None),
+    "blanks around": (csv_with("sex", " {}\t".format), None),
+    "no-break spaces": (csv_with("region", "\u00a0{}\u00a0".format), None),
+    "another Unicode form": (csv_with("region", lambda text: unicodedata.normalize("NFD", text)), None),
     "compatibility characters": (
-        csv(
-            change_each(
-                "region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text)
-            )
-        ),
+        csv_with("region", lambda text: "".join(chr(ord(c) + 0xFEE0) if c.isascii() else c for c in text)),
         NEW_REGION,
     ),
-    "invisible characters": (csv(change_each("region", "{}\u200b".format)), NEW_REGION),
-    "lower case": (csv(change_each("region", str.lower)), NEW_REGION),
-    "upper case of declared levels": (csv(change_each("sex", str.upper)), NOT_DECLARED),
-    "aliases": (csv(change_each("sex", lambda sex: "m" if sex == "male" else sex)), None),
-    "undeclared codes": (
-        csv(change_each("sex", lambda sex: str(["female", "male"].index(sex)))),
-        NOT_DECLARED,
-    ),
-    "a target in upper case": (csv(change_each("work", str.upper)), NEW_WORK),
-    "quotation marks as part of the text": (csv(change_each("region", '"{}"'.format)), NEW_REGION),
+    "invisible characters": (csv_with("region", "{}\u200b".format), NEW_REGION),
+    "lower case": (csv_with("region", str.lower), NEW_REGION),
+    "upper case of declared levels": (csv_with("sex", str.upper), NOT_DECLARED),
+    "aliases": (csv_with("sex", lambda sex: "m" if sex == "male" else sex), None),
+    "undeclared codes": (csv_with("sex", lambda sex: str(["female", "male"].index(sex))), NOT_DECLARED),
+    "a target in upper case": (csv_with("work", str.upper), NEW_WORK),
+    "quotation marks as part of the text": (csv_with("region", '"{}"'.format), NEW_REGION),
     "two halves, each with another key altered": (csv(half_and_half), NEW_REGION),
     # Dates and times
     "days as midnights": (parquet(change_each("born", pd.Timestamp), born=pa.timestamp("ns")), None),
     "days as days": (parquet(change_each("born", lambda day: pd.Timestamp(day).date())), None),
-    "days with a time of day": (csv(change_each("born", "{}T12:00:00".format)), NO_DATE),
-    "days in another order": (
-        csv(change_each("born", lambda day: "/".join(reversed(day.split("-"))))),
-        NO_DATE,
-    ),
+    "days with a time of day": (csv_with("born", "{}T12:00:00".format), NO_DATE),
+    "days in another order": (csv_with("born", lambda day: "/".join(reversed(day.split("-")))), NO_DATE),
     "days as numbers of a spreadsheet": (
-        csv(change_each("born", lambda day: (pd.Timestamp(day) - pd.Timestamp("1899-12-30")).days)),
+        csv_with("born", lambda day: (pd.Timestamp(day) - pd.Timestamp("1899-12-30")).days),
         NO_DATE,
     ),
-    "times in UTC": (csv(change_each("visit", zoned("UTC"))), None),
-    "times in another zone": (csv(change_each("visit", zoned("Asia/Kolkata"))), None),
-    "times without an offset, in the declared zone": (csv(change_each("visit", local)), None),
+    "times in UTC": (csv_with("visit", zoned("UTC")), None),
+    "times in another zone": (csv_with("visit", zoned("Asia/Kolkata")), None),
+    "times without an offset, in the declared zone": (csv_with("visit", local), None),
     "times without an offset, in another zone": (
-        csv(change_each("visit", lambda visit: local(zoned("America/New_York")(visit)))),
+        csv_with("visit", lambda visit: local(zoned("America/New_York")(visit))),
         "share their visit with",
     ),
     "times as instants": (
         parquet(change_each("visit", pd.Timestamp), visit=pa.timestamp("ns", "Asia/Tokyo")),
         None,
     ),
-    "times cut to days": (csv(change_each("visit", lambda visit: visit[:10])), "share their visit with"),
+    "times cut to days": (csv_with("visit", lambda visit: visit[:10]), "share their visit with"),
     # True and false
-    "true and false in capitals": (csv(change_each("member", lambda member: str(member).upper())), None),
-    "true and false as numbers": (csv(change_each("member", int)), NO_BOOLEAN),
+    "true and false in capitals": (csv_with("member", lambda member: str(member).upper()), None),
+    "true and false as numbers": (csv_with("member", int), NO_BOOLEAN),
     "true and false as numbers in Parquet": (parquet(change_each("member", int)), NO_BOOLEAN),
-    "yes and no": (csv(change_each("member", lambda member: "yes" if member else "no")), NO_BOOLEAN),
+    "yes and no": (csv_with("member", lambda member: "yes" if member else "no"), NO_BOOLEAN),
     # Missing values
     "a declared missing code": (csv(filled("work", "NA")), None),
     "a declared missing code as a number": (csv(filled("age", -9)), None),

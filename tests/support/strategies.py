@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import cycle
 from typing import Any, TypeVar
 
 import numpy as np
@@ -196,10 +197,8 @@ def series(
     `categories` the levels of a categorical besides those that occur.
     """
     if dtype == "object":
-        objects: list[object] = []
-        for place, value in enumerate(values):
-            objects.append(missing[place % len(missing)] if value is None else value)
-        return pd.Series(objects, dtype=object)
+        in_turn = zip(values, cycle(missing))
+        return pd.Series([gap if value is None else value for value, gap in in_turn], dtype=object)
     if dtype == "category":
         # 0.0 and -0.0 are one category.
         levels = list(dict.fromkeys([*categories, *(value for value in values if value is not None)]))
@@ -212,16 +211,7 @@ def series(
         with_nan = [math.nan if value is None else float(value) for value in values]
         return pd.Series(pd.arrays.ArrowExtensionArray(pa.array(with_nan, pa.float64(), from_pandas=False)))
     if dtype.startswith("arrow "):
-        arrow = {
-            "arrow string": pa.string(),
-            "arrow large_string": pa.large_string(),
-            "arrow bool": pa.bool_(),
-            "arrow int64": pa.int64(),
-            "arrow int8": pa.int8(),
-            "arrow double": pa.float64(),
-            "arrow float": pa.float32(),
-            "arrow null": pa.null(),
-        }[dtype]
+        arrow = pa.type_for_alias(dtype.removeprefix("arrow "))
         plain: list[Value] = list(values)
         if pa.types.is_integer(arrow):
             plain = [None if value is None else int(value) for value in values]
