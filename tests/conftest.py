@@ -209,9 +209,8 @@ def finished(small_gate: dg.Definitions, results_folder: Path) -> Iterator[Path]
     from support.homes import remember_results
 
     with gates.quick_folder() as path, pytest.MonkeyPatch.context() as patch:
-        gates.with_keys(path, patch)
-        with gates.instance_on_disk(path) as instance, remember_results(results_folder):
-            gates.finish(gates.Home(path, small_gate, instance))
+        with gates.home_on_disk(path, small_gate, patch) as home, remember_results(results_folder):
+            gates.finish(home)
         yield path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import gates
+from support import gate_steps, gates
 from support.figures import without_guards
 from support.gates import run_command
 from support.processes import fork
@@ -37,14 +37,8 @@ def tables(tmp_path: Path) -> Tables:
     def write(*syntheses: pd.DataFrame, suffix: str = ".csv") -> list[Path]:
         paths = []
         for number, table in enumerate((gates.ground_truth(), *syntheses)):
-            path = tmp_path / f"table{number}{suffix}"
-            if suffix == ".csv":
-                table.to_csv(path, index=False)
-            elif suffix == ".arrow":
-                table.to_feather(path)
-            else:
-                table.to_parquet(path)
-            paths.append(path)
+            paths.append(tmp_path / f"table{number}{suffix}")
+            gate_steps.write(paths[-1], table)
         return paths
 
     return write

@@ -15,7 +15,7 @@ import pytest
 import yaml
 from click.testing import Result
 from support import gate_steps, gates
-from support.gates import GATE, Home
+from support.gates import GATE, Home, write_gate
 from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.measuring import DRAWS, GroundTruthBaselines, measure_baselines
@@ -38,10 +38,6 @@ Drafted = tuple[GateFolders, GroundTruthBaselines]
 
 def run(*arguments: str | Path) -> Result:
     return gates.run_command("policy", "draft", *arguments)
-
-
-def write_gate(home: Home, **changes: Any) -> Path:
-    return gates.write_definition(home.path / "definition", gates.definition(**changes))
 
 
 @pytest.fixture

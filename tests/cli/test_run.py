@@ -15,14 +15,11 @@ def project(
     small_gate: dg.Definitions, monkeypatch: pytest.MonkeyPatch, remembered_results: None
 ) -> Iterator[Home]:
     """A gate's file, its home with one complete candidate, and an instance that knows of no run."""
-    with gates.quick_folder() as path:
-        gates.with_keys(path, monkeypatch)
+    with gates.quick_folder() as path, gates.home_on_disk(path, small_gate, monkeypatch) as home:
         gates.write_definition(path, gates.definition())
-        with gates.instance_on_disk(path) as instance:
-            home = Home(path, small_gate, instance)
-            home.write_ground_truth(gates.ground_truth())
-            home.deliver(HONEST, {"synthetic.csv": gates.honest()})
-            yield home
+        home.write_ground_truth(gates.ground_truth())
+        home.deliver(HONEST, {"synthetic.csv": gates.honest()})
+        yield home
 
 
 def run(home: Home, candidate: str) -> Result:

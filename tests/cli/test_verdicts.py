@@ -10,21 +10,17 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from support import gates
-from support.gates import COPY, GATE, HONEST, Home, contents, run_command
+from support import gate_steps, gates
+from support.gates import COPY, GATE, HONEST, Home, contents, run_command, write_gate
 
 from disclosure_pipeline.candidates.rehearsal import REHEARSALS
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
 
-def write_gate(home: Home, **changes: Any) -> Path:
-    return gates.write_definition(home.path / "definition", gates.definition(**changes))
-
-
-def deliver(home: Home, table: pd.DataFrame | bytes, name: str = "synthetic.csv") -> Path:
+def deliver(home: Home, table: pd.DataFrame | bytes) -> Path:
     folder = home.path / "elsewhere" / "trial"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / name).write_bytes(table if isinstance(table, bytes) else table.to_csv(index=False).encode())
+    gate_steps.write(folder / "synthetic.csv", table)
     return folder
 
 

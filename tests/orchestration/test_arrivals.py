@@ -270,7 +270,7 @@ def test_the_schedule_does_not_try_again_what_cannot_be_measured(changed: Home) 
 
 
 def why_nothing(home: Home) -> str:
-    result = schedule_of(home)(dg.build_schedule_context(instance=home.instance))
+    result = ask_schedule(home)
     assert isinstance(result, dg.SkipReason)
     return str(result.skip_message)
 

@@ -9,7 +9,6 @@ from typing import Any
 import dagster as dg
 import pandas as pd
 import pytest
-import yaml
 from support import gates, releases
 from support.gates import (
     CANARIES,
@@ -34,9 +33,9 @@ from disclosure_pipeline.demo.run import LEAKY as DEMO_LEAKY
 from disclosure_pipeline.evaluation.long_table import view_frame
 from disclosure_pipeline.evidence.dossier import format_cell
 from disclosure_pipeline.orchestration import presentation
+from disclosure_pipeline.orchestration.gate_file import load_gate
 from disclosure_pipeline.orchestration.steps import group_clauses
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS
-from disclosure_pipeline.policy.gate import Gate
 from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement
 from disclosure_pipeline.release import releasing
@@ -92,7 +91,7 @@ def test_every_clause_is_a_check_with_value_and_bound(
     demo: tuple[Path, str], demo_instance: dg.DagsterInstance, candidate: str
 ) -> None:
     logged = logged_checks(demo_instance, candidate)
-    gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
+    gate = load_gate(SHIPPED)
     by_name = {clause["name"]: clause for clause in demo_dossier(demo[0], candidate)["clauses"]}
     assert len(by_name) == len(gate.clauses())
     grouped = group_clauses(gate.clauses())
@@ -136,7 +135,7 @@ def test_the_statement_fits_what_is_published(
     delivered = pd.read_csv(home / "demo/incoming" / DEMO_HONEST / "synthetic.csv")
     assert gates.published_records(folder) == gates.sorted_records(delivered)
     predicate = gates.stated(folder, home / "demo/keys/public-key.pem")
-    gate = Gate.model_validate(yaml.safe_load(SHIPPED.read_text())["attributes"])
+    gate = load_gate(SHIPPED)
     assert predicate.policy.digest == gate.policy_digest()
     assert predicate.policy.definition == gate.policy.model_dump(mode="json")
     assert predicate.run_id == demo_run(demo_instance, DEMO_HONEST).run_id

@@ -120,12 +120,11 @@ def launch(
     tags: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> dg.JobExecutionResult:
-    quiet = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with gates.quiet():
         return dg.execute_job(
             dg.reconstructable(job),
             home.instance,
-            run_config={**quiet, **(config or {})},
+            run_config={**gates.SILENT, **(config or {})},
             tags={"dagster/partition": COPY} if tags is None else tags,
             raise_on_error=False,
             **settings,

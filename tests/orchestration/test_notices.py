@@ -74,9 +74,8 @@ def sent() -> Iterator[Sent]:
     def failing() -> None:
         fails()
 
-    silent = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
     with dg.DagsterInstance.ephemeral() as instance:
-        ran = failing.execute_in_process(instance=instance, raise_on_error=False, run_config=silent)
+        ran = failing.execute_in_process(instance=instance, raise_on_error=False, run_config=gates.SILENT)
         context = dg.build_run_status_sensor_context(
             "failures", ran.get_run_failure_event(), instance, ran.dagster_run
         ).for_run_failure()

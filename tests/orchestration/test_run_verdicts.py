@@ -158,11 +158,7 @@ def test_the_list_of_candidates_follows_each_run(judged: Judged) -> None:
     (last,) = metadata_of(runs["strange"], "candidates")
     assert last["strange"].value == "undetermined: too little overlap"
     assert last["are undetermined"].value == 1
-    alone = dg.materialize(
-        list(home.defs.resolve_asset_graph().assets_defs),
-        selection=dg.AssetSelection.assets(dg.AssetKey([GATE, "candidates"])),
-        instance=home.instance,
-    )
+    alone = home.materialize_all(dg.AssetSelection.assets(dg.AssetKey([GATE, "candidates"])))
     (again,) = metadata_of(alone, "candidates")
     assert again == last
 

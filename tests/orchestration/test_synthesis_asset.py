@@ -3,7 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +36,7 @@ def brought_by(returned: Any, tmp_path: Path) -> Iterator[tuple[Home, dg.Execute
     with pytest.MonkeyPatch.context() as patch, gates.home_in_memory(tmp_path, defs, patch) as home:
         home.prepare()
         home.instance.add_dynamic_partitions(str(candidates.name), ["c1"])
-        with gates.quiet():
-            yield (
-                home,
-                dg.materialize(
-                    list(defs.resolve_asset_graph().assets_defs),
-                    selection=dg.AssetSelection.assets(MADE).downstream(),
-                    partition_key="c1",
-                    instance=home.instance,
-                    raise_on_error=False,
-                ),
-            )
+        yield home, home.materialize_all(dg.AssetSelection.assets(MADE).downstream(), "c1")
 
 
 def test_an_honest_synthesis_is_released(tmp_path: Path) -> None:
@@ -87,13 +77,9 @@ def test_a_ground_truth_that_an_asset_writes_is_read_where_it_lies(
 
     gate = gates.load(gates.definition(ground_truth_asset="registers/people"))
     defs = dg.Definitions.merge(gate, dg.Definitions([people]))
-    with gates.quiet(), gates.home_in_memory(tmp_path, defs, monkeypatch) as home:
-        ran = dg.materialize(
-            list(defs.resolve_asset_graph().assets_defs),
-            selection=dg.AssetSelection.assets(written, dg.AssetKey([GATE, "ground_truth"])),
-            instance=home.instance,
-        )
-    assert ran.success
+    with gates.home_in_memory(tmp_path, defs, monkeypatch) as home:
+        selection = dg.AssetSelection.assets(written, dg.AssetKey([GATE, "ground_truth"]))
+        assert home.materialize_all(selection).success
     recorded = gates.read_json(home.store / "ground_truth.json")
     assert recorded["records"] == len(gates.ground_truth())
     parents = defs.resolve_asset_graph().get(dg.AssetKey([GATE, "ground_truth"])).parent_keys
@@ -133,12 +119,7 @@ class Brought:
 
     def synthesize(self, name: str, table: pd.DataFrame, says: Any = None) -> None:
         self.writes, self.says = (name, table), says
-        with gates.quiet():
-            assert dg.materialize(
-                list(self.home.defs.resolve_asset_graph().assets_defs),
-                selection=dg.AssetSelection.assets(SURVEY),
-                instance=self.home.instance,
-            ).success
+        assert self.home.materialize_all(dg.AssetSelection.assets(SURVEY)).success
 
     def tick(self) -> list[str | None]:
         sensor = self.home.defs.resolve_sensor_def(f"{GATE}_arrivals")
@@ -157,12 +138,11 @@ class Brought:
 
 @pytest.fixture
 def brought(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Brought]:
-    gates.with_keys(tmp_path, monkeypatch)
     gate = gates.load(gates.definition(synthetic_asset=[MODEL]))
-    with gates.instance_on_disk(tmp_path) as instance:
-        made = Brought(Home(tmp_path, gate, instance))
+    with gates.home_on_disk(tmp_path, gate, monkeypatch) as home:
+        made = Brought(home)
         defs = dg.Definitions.merge(gate, dg.Definitions([made.synthesizer()]))
-        made.home = Home(tmp_path, defs, instance)
+        made.home = replace(home, defs=defs)
         made.home.prepare()
         yield made
 

@@ -30,9 +30,8 @@ pytestmark = only_in_ci("runs the demo, starts the user interface and a browser"
 @pytest.fixture(scope="module")
 def pages(demo: tuple[Path, str]) -> Iterator[Pages]:
     with homes.copied(demo[0]) as home, pytest.MonkeyPatch.context() as patch, gates.quiet():
+        gates.with_keys(home / "demo", patch)
         patch.setenv("DAGSTER_HOME", str(home))
-        patch.setenv("DISCLOSURE_PIPELINE_SIGNING_KEY", str(home / "demo/keys/signing-key.pem"))
-        patch.setenv("DISCLOSURE_PIPELINE_SALT", str(home / "demo/keys/salt"))
         with ui_pages(home) as opened:
             yield opened
 
@@ -182,15 +181,13 @@ def test_a_release_shows_how_to_verify_it(pages: Pages) -> None:
 def test_a_click_leads_from_a_run_to_the_page_of_its_dossier(tmp_path: Path) -> None:
     with ExitStack() as stack:
         patch = stack.enter_context(pytest.MonkeyPatch.context())
-        gates.with_keys(tmp_path, patch)
         handler = partial(SimpleHTTPRequestHandler, directory=str(tmp_path / "store"))
         served = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), handler))
         Thread(target=served.serve_forever, daemon=True).start()
         stack.callback(served.shutdown)
         definition = gates.definition(pages=f"http://127.0.0.1:{served.server_port}")
         location = f"from support import gates\n\ndefs = gates.load({definition!r})\n"
-        with gates.quiet(), gates.instance_on_disk(tmp_path) as instance:
-            home = gates.Home(tmp_path, gates.load(definition), instance)
+        with gates.quiet(), gates.home_on_disk(tmp_path, gates.load(definition), patch) as home:
             home.prepare({gates.COPY: gates.ground_truth()})
             run = home.run_gate(gates.COPY).run_id
         shutil.copy(ROOT / "dagster_home" / "dagster.yaml", tmp_path)  # without a greeting over the page

@@ -23,7 +23,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.definitions import defs as load_definitions
 from disclosure_pipeline.demo.run import HONEST, make_data
 from disclosure_pipeline.orchestration.component import build_definitions
-from disclosure_pipeline.orchestration.gate_file import parse_gate, require_as_written
+from disclosure_pipeline.orchestration.gate_file import load_gate, parse_gate, require_as_written
 from disclosure_pipeline.policy.reviewed_files import DefinitionError
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY, KeyFiles, keygen
 
@@ -55,12 +55,6 @@ def furnished(tmp_path: Path) -> Path:
     make_data(home / "demo", 50, 1)
     keygen(home / "demo" / "keys")
     return home
-
-
-def sign_with(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    files = KeyFiles.in_folder(folder)
-    patch.setenv(SIGNING_KEY, str(files.signing_key))
-    patch.setenv(SALT, str(files.salt))
 
 
 @only_in_ci("starts Dagster's command")
@@ -146,8 +140,8 @@ def test_the_effective_clauses_stand_on_the_dossier(small_gate: dagster.Definiti
 
 
 def test_check_lists_the_clauses_in_force(furnished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gates.with_keys(furnished / "demo", monkeypatch)
     monkeypatch.setenv("DAGSTER_HOME", str(furnished))
-    sign_with(furnished / "demo" / "keys", monkeypatch)
     for path in (SHIPPED, SHIPPED.parent):
         brief = run_command("check", path)
         assert brief.exit_code == 0, brief.output
@@ -163,9 +157,8 @@ def test_check_lists_the_clauses_in_force(furnished: Path, monkeypatch: pytest.M
 
 def test_check_tells_what_is_not_there(furnished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And that the gate's key is none of those that it believes."""
+    gates.with_keys(furnished / "other", monkeypatch)
     monkeypatch.setenv("DAGSTER_HOME", str(furnished))
-    keygen(furnished / "other")
-    sign_with(furnished / "other", monkeypatch)
     (furnished / "demo" / "ground_truth.csv").unlink()
     shown = run_command("check", SHIPPED)
     assert shown.exit_code == 1
@@ -328,17 +321,13 @@ def test_paths_may_be_templates(monkeypatch: pytest.MonkeyPatch) -> None:
             gates.resolve(definition(store=store))
 
 
-def test_a_definition_is_the_same_with_a_template_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_definition_is_the_same_with_a_template_and_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its digest is signed: a default must not be 80 for one reader and 80.0 for another."""
     monkeypatch.setenv("SOME_FOLDER", "/somewhere")
-    file = Path("defs.yaml")
     plain, templated = (
-        parse_gate(
-            yaml.safe_dump(
-                {"type": "disclosure_pipeline.DisclosureGate", "attributes": definition(store=store)}
-            ),
-            file,
-        )
+        load_gate(gates.write_definition(tmp_path / "gate", definition(store=store)))
         for store in ("/somewhere/store", "{{ env.SOME_FOLDER }}/store")
     )
     assert repr(plain) == repr(templated)

@@ -226,6 +226,11 @@ def write_definition(folder: Path, attributes: Mapping[str, Any]) -> Path:
     return folder
 
 
+def write_gate(home: "Home", **changes: Any) -> Path:
+    """Write the file of the small gate, some attributes replaced, into a folder of a home; return that."""
+    return write_definition(home.path / "definition", definition(**changes))
+
+
 def run_command(*arguments: object, answers: str = "") -> Result:
     # Before 8.2, Click mixes stderr into stdout unless told not to.
     apart: dict[str, Any] = {"mix_stderr": False} if "mix_stderr" in signature(CliRunner).parameters else {}
@@ -241,13 +246,19 @@ def home_in_memory(path: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) 
 
 
 @contextmanager
+def home_on_disk(path: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator["Home"]:
+    with_keys(path, patch)
+    with instance_on_disk(path) as instance:
+        yield Home(path, defs, instance)
+
+
+@contextmanager
 def copied_home(template: Path, defs: dg.Definitions, patch: pytest.MonkeyPatch) -> Iterator["Home"]:
     """A copy of a home on disk, with all that its instance knows of the runs."""
     with quick_folder() as folder:
         path = shutil.copytree(template, folder / "home")  # what surrounds it is nobody else's
-        with_keys(path, patch)
-        with instance_on_disk(path) as instance:
-            yield Home(path, defs, instance)
+        with home_on_disk(path, defs, patch) as home:
+            yield home
 
 
 @dataclass(frozen=True)
@@ -337,24 +348,31 @@ class Home:
 
     def _materialize(self, assets: Sequence[str], candidate: str) -> dg.ExecuteInProcessResult:
         self.instance.add_dynamic_partitions(f"{GATE}_candidates", [candidate])
+        keys = (dg.AssetKey([GATE, name]) for name in assets)
+        return self.materialize_all(dg.AssetSelection.assets(*keys), candidate)
+
+    def materialize_all(
+        self, selection: dg.AssetSelection, candidate: str | None = None
+    ) -> dg.ExecuteInProcessResult:
+        """Run the steps of any assets of the definitions."""
         with quiet():
             return dg.materialize(
                 list(self.defs.resolve_asset_graph().assets_defs),
-                selection=dg.AssetSelection.assets(*(dg.AssetKey([GATE, name]) for name in assets)),
+                selection=selection,
                 partition_key=candidate,
                 instance=self.instance,
                 raise_on_error=False,
-                run_config=_SILENT,
+                run_config=SILENT,
             )
 
     def _run(self, job: str, candidate: str | None) -> dg.ExecuteInProcessResult:
         with quiet():
             return self.defs.resolve_job_def(job).execute_in_process(
-                instance=self.instance, partition_key=candidate, raise_on_error=False, run_config=_SILENT
+                instance=self.instance, partition_key=candidate, raise_on_error=False, run_config=SILENT
             )
 
 
-_SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+SILENT = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 
 
 def finish(home: Home) -> None:
