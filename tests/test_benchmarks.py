@@ -11,16 +11,11 @@ from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
+import gate_run
+import measuring
 import numpy as np
 import pandas as pd
 import pytest
-from support.processes import PATIENCE, run_program
-from support.sampling import on_some_days, only_in_ci
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
-
-import gate_run
-import measuring
 import report
 import starting
 from data import CASES, KEY_SETS, KEYS, TARGETS, tables
@@ -28,10 +23,12 @@ from figures import ATTRIBUTE, CAP, IDENTITY, Figures, differences
 from measuring import Measured, Run
 from peers import ours, protection
 from results import GATE, ONE_CORE, OURS, PEERS, READ, Comparison, Results
+from support.paths import ROOT
+from support.processes import PATIENCE, run_program
+from support.sampling import on_some_days, only_in_ci
 
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 
-ROOT = Path(__file__).parents[1]
 RECORDS = 1000
 
 

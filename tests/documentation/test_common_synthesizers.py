@@ -46,18 +46,16 @@ def find_mostly_ai() -> str:
     return sys.executable
 
 
-def find_r() -> str:
+def find_r(package: str) -> str | None:
     rscript = shutil.which("Rscript")
-    has_synthpop = ["-e", "quit(status = !requireNamespace('synthpop', quietly = TRUE))"]
-    if rscript is None or run_program([rscript, *has_synthpop]).returncode:
-        pytest.skip("needs R with synthpop")
-    return rscript
+    script = f"quit(status = !requireNamespace('{package}', quietly = TRUE))"
+    return None if rscript is None or run_program([rscript, "-e", script]).returncode else rscript
 
 
 PROGRAMS: dict[str, Callable[[], str]] = {
     "sdv": find_sdv,
     "mostly": find_mostly_ai,
-    "candidate": find_r,
+    "candidate": lambda: find_r("synthpop") or pytest.skip("needs R with synthpop"),
     "trees": lambda: sys.executable,
 }
 
@@ -103,10 +101,7 @@ def test_tables_and_figures_pass_between_r_and_python(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What syn() would return is written by R, missing values too, and measured from R as from Python."""
-    rscript = shutil.which("Rscript")
-    has_reticulate = ["-e", "quit(status = !requireNamespace('reticulate', quietly = TRUE))"]
-    if rscript is None or run_program([rscript, *has_reticulate]).returncode:
-        absent("R's package reticulate (r-cran-reticulate)")
+    rscript = find_r("reticulate") or absent("R's package reticulate (r-cran-reticulate)")
     if sys.prefix == sys.base_prefix:
         pytest.skip("needs a virtual environment")
     monkeypatch.chdir(tmp_path)

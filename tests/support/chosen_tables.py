@@ -96,15 +96,13 @@ def large_cells() -> Chosen:
 
     return Chosen(
         [small_survey(records, seed) for seed, records in enumerate((900, 1000, 150))],
-        *(
-            ["age", "sex"],
-            ["work", "income"],
-            shows,
-            exclusions,
-            3,
-            Grouping({"income": 4}, {}, "pooled"),
-            True,
-        ),
+        ["age", "sex"],
+        ["work", "income"],
+        shows,
+        exclusions,
+        list_cells_above=3,
+        grouping=Grouping({"income": 4}, {}, "pooled"),
+        with_others=True,
     )
 
 

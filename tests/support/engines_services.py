@@ -5,7 +5,7 @@ import importlib.util
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,13 +57,16 @@ def spark_url(master: str, folder: Path, plans: Mapping[str, str] = QUICK_OVER_F
 
 
 @contextmanager
-def spark() -> Iterator[Any]:
-    """A local session of its own, without a web page and without a word; Ibis' connection to it."""
-    backend = connect_to_spark(spark_url("local[2]", spark_folder()))
+def _disconnecting(backend: Any) -> Iterator[Any]:
     try:
         yield backend
     finally:
         backend.disconnect()
+
+
+def spark() -> AbstractContextManager[Any]:
+    """A local session of its own, without a web page and without a word; Ibis' connection to it."""
+    return _disconnecting(connect_to_spark(spark_url("local[2]", spark_folder())))
 
 
 def connect_to_spark(url: str) -> Any:
@@ -85,23 +88,13 @@ def spark_folder() -> Path:
     return folder
 
 
-@contextmanager
-def postgresql() -> Iterator[Any]:
-    backend = connect(f"postgres://tester:{PASSWORD}@{postgres().place}")
-    try:
-        yield backend
-    finally:
-        backend.disconnect()
+def postgresql() -> AbstractContextManager[Any]:
+    return _disconnecting(connect(f"postgres://tester:{PASSWORD}@{postgres().place}"))
 
 
-@contextmanager
-def duckdb() -> Iterator[Any]:
+def duckdb() -> AbstractContextManager[Any]:
     """A database in memory; several threads take longer over few records. By its URL a test has them all."""
-    backend = connect("duckdb://?threads=1")
-    try:
-        yield backend
-    finally:
-        backend.disconnect()
+    return _disconnecting(connect("duckdb://?threads=1"))
 
 
 BACKENDS = {"duckdb": duckdb, "spark": spark, "postgres": postgresql}
