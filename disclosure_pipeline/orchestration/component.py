@@ -163,7 +163,6 @@ def build_definitions(gate: Gate, waivers: Sequence[Waiver] = ()) -> dg.Definiti
         # Each run lists the candidates at its end, even when it refuses.
         selection=dg.AssetSelection.groups(gate.name)
         - dg.AssetSelection.assets(graph.key("ground_truth"), graph.key("candidates")),
-        partitions_def=candidates,
         description="Measures one candidate and releases or refuses it",
         executor_def=dg.in_process_executor,
     )
