@@ -312,7 +312,7 @@ def test_a_check_that_somebody_added_is_not_known_and_its_words_are_withheld(
 
 
 @pytest.fixture(scope="module")
-def refused(finished: Path, small_gate: dg.Definitions) -> list[dg.DagsterEvent]:
+def refused(finished: Path) -> list[dg.DagsterEvent]:
     with pytest.MonkeyPatch.context() as patch, gates.quiet():
         patch.setenv("DAGSTER_HOME", str(finished))
         with gates.instance_on_disk(finished) as instance:

@@ -186,7 +186,7 @@ def test_a_release_says_what_was_published_and_how_to_verify_it(finished_home: H
     assert HONEST in ran.output
 
 
-def test_five_targets_have_a_dozen_checks_an_asset_at_most(small_gate: dg.Definitions) -> None:
+def test_five_targets_have_a_dozen_checks_an_asset_at_most() -> None:
     columns = {name: {"type": "category"} for name in ("key", "a", "b", "c", "d", "e")}
     gate = gates.gate(
         columns=columns,

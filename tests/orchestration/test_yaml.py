@@ -103,9 +103,7 @@ def test_a_run_is_launched_for_a_candidate_that_no_sensor_has_seen(furnished: Pa
         ("at_most: 8", "at_most: 0100", "at_most: 0100", "0100 is a number in another notation"),
     ],
 )
-def test_what_dagster_lets_pass_is_refused_at_load(
-    old: str, new: str, place: str, message: str, tmp_path: Path
-) -> None:
+def test_what_dagster_lets_pass_is_refused_at_load(old: str, new: str, place: str, message: str) -> None:
     text = SHIPPED.read_text()
     assert old in text
     text = text.replace(old, new, 1)
