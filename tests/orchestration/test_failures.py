@@ -23,7 +23,7 @@ from support.gates import CANARIES, COPY, GATE, HONEST, Home
 from support.paths import ROOT
 from support.processes import no_child_left, wait_until
 from support.sampling import only_in_ci, some_of
-from support.services import Posted
+from support.services import PASSWORD, Posted
 
 from disclosure_pipeline.candidates import evaluation
 from disclosure_pipeline.counting.memory import engine as memory
@@ -31,7 +31,6 @@ from disclosure_pipeline.evaluation.controls import controls
 from disclosure_pipeline.orchestration import failures
 from disclosure_pipeline.orchestration.failures import classify_failed_run
 
-SECRET = "not-to-be-shown-4711"
 NOTIFY = {"webhook": "${HOOK}", "web_server": "https://dagster.example.org/"}
 
 
@@ -234,7 +233,7 @@ def test_many_failed_runs_are_told_of_once_each(watching: Daemon, web: Posted) -
 def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
     watching: Daemon, web: Posted, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HOOK", f"{web.url}services/{SECRET}")
+    monkeypatch.setenv("HOOK", f"{web.url}services/{PASSWORD}")
     web.answers = [503]
     a_copy(watching.home, monkeypatch)
     capfd.readouterr()
@@ -248,7 +247,7 @@ def test_a_notice_that_cannot_be_sent_is_in_the_log_and_the_tick_says_so(
         "was not sent by webhook",
     ):
         assert part in logged
-    assert not [text for text in (SECRET, str(web.port)) if text in error + logged]
+    assert not [text for text in (PASSWORD, str(web.port)) if text in error + logged]
     web.answers, web.requests = [200], []
     assert watching.tick() == []  # Dagster goes on
     no_ground_truth(watching.home, monkeypatch)
@@ -451,7 +450,7 @@ def test_the_daemon_tells_of_each_failed_run_and_says_where_it_could_not(
 
     with gates.quick_folder() as path, ExitStack() as stack:
         gates.with_keys(path, monkeypatch)
-        monkeypatch.setenv("HOOK", f"{web.url}services/{SECRET}")
+        monkeypatch.setenv("HOOK", f"{web.url}services/{PASSWORD}")
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join(map(str, (ROOT, ROOT / "tests"))))
         monkeypatch.setattr(daemon, "is_under_min_interval", lambda *_: False)
         location = path / "location.py"
@@ -500,4 +499,4 @@ def test_the_daemon_tells_of_each_failed_run_and_says_where_it_could_not(
         assert f"The notice of run {lost[0].run_id} was not sent by webhook (HTTPError 503)" in content
         for notice in lost:
             assert f"/runs/{notice.run_id}" in content
-        assert not gates.files_with(path, [SECRET, *CANARIES], ["ground_truth.csv"])
+        assert not gates.files_with(path, [PASSWORD, *CANARIES], ["ground_truth.csv"])

@@ -18,13 +18,12 @@ import dagster as dg
 import pytest
 from pydantic import ValidationError
 from support import gates, services
-from support.services import Posted
+from support.services import PASSWORD, Posted
 
 from disclosure_pipeline.orchestration import failures
 from disclosure_pipeline.orchestration.failures import Notice, NoticeError, make_senders, send, write_to_logs
 from disclosure_pipeline.policy.gate import Notify
 
-PASSWORD = "not-to-be-shown-4711"
 NOTICE = Notice(
     gate="survey",
     candidate="2024-05",
