@@ -231,13 +231,8 @@ def _describe(run: dg.ExecuteInProcessResult, instance: dg.DagsterInstance) -> G
     """Read the verdict from the run's tag; a failed run without one has crashed."""
     stored = instance.get_run_by_id(run.run_id)
     tag = None if stored is None else stored.tags.get(VERDICT)
-    verdict = next((verdict for verdict in get_args(Verdict) if verdict == tag), None)
-    if run.success:
-        return GateRun(verdict or "approved", "", run.run_id)
-    raised = [
-        event.step_failure_data.user_failure_data
-        for event in run.all_events
-        if event.event_type is dg.DagsterEventType.STEP_FAILURE
-    ]
+    untagged: Verdict = "approved" if run.success else "crashed"
+    verdict = next((verdict for verdict in get_args(Verdict) if verdict == tag), untagged)
+    raised = [event.step_failure_data.user_failure_data for event in run.all_events if event.is_step_failure]
     words = [data.description for data in raised if data is not None and data.description]
-    return GateRun(verdict or "crashed", "\n".join(words), run.run_id)
+    return GateRun(verdict, "\n".join(words), run.run_id)
