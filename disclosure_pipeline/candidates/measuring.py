@@ -155,8 +155,8 @@ def measure_confidential(gate: Gate, opened: OpenedTables, seed: int) -> tuple[p
     plan_of_guards = WholeRecords(
         gate.policy.smallest_count, seed, keys=tuple(gate.keys), bounds=_find_bounds(gate)
     )
-    copies, _, found = measure_copies(records, plan_of_guards)
-    return copies, found
+    copies = measure_copies(records, plan_of_guards)
+    return copies.guards, copies.found
 
 
 def measure_repeats(gate: Gate, opened: OpenedTables) -> tuple[float, float]:

@@ -303,10 +303,9 @@ def look_for_copies(
 
 
 def _measure_copies(records: RecordSets, whole: WholeRecords) -> CopyFrames:
-    guards, partial_copies, found = measure_copies(records, whole)
-    N_d = records.sizes[0].N_d
+    copies, N_d = measure_copies(records, whole), records.sizes[0].N_d
     alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
-    return CopyFrames(guards.assign(alike=alike), partial_copies, found)
+    return replace(copies, guards=copies.guards.assign(alike=alike))
 
 
 def _code_comparable(
@@ -346,8 +345,7 @@ def measure(
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
-    if plan.needs_records and people is None:
-        people = read_records(opened, plan, on_progress, [column.name for column in coded])
+    people = people or read_records(opened, plan, on_progress, [column.name for column in coded])
     if whole is None:
         [counted] = count_tables(opened, [request], on_progress)
     else:
@@ -405,22 +403,17 @@ def _add_guards(
         exact_copies=build_copies_frame(len(records.columns), copied, result.N_s),
         groups=_count_groups(grouped),
         subgroups=groups,
-        guards=guards.guards,
-        partial_copies=guards.partial_copies,
-        columns_apart=guards.columns_apart,
-        found=guards.found,
+        **guards.frames,
     )
     return replace(result, population=weigh_people_copied(result, people)) if people else result
 
 
-def measure_key_overlap(
-    opened: OpenedTables, keys: Sequence[Any], grouping: Grouping, on_progress: OnProgress = ignore_progress
-) -> pd.DataFrame:
+def measure_key_overlap(opened: OpenedTables, keys: Sequence[Any], grouping: Grouping) -> pd.DataFrame:
     """Return only the frame `key_overlap`, for tables that cannot be measured otherwise."""
     plan = plan_measures(opened, keys, (), grouping)
-    coded = opened.code(plan.columns, grouping, on_progress)
+    coded = opened.code(plan.columns, grouping, ignore_progress)
     request = build_request(plan, {column.name: column for column in coded})
-    [counted] = count_tables(opened, [request], on_progress)
+    [counted] = count_tables(opened, [request])
     return build_key_overlap(build_counts(opened, request, counted, coded))
 
 

@@ -53,7 +53,6 @@ from disclosure_pipeline.measures.found import (
 from disclosure_pipeline.measures.found import found as compare
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import SYNTHETIC, Basis
-from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 from disclosure_pipeline.tables.messages import quote_name, suggest_names
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
@@ -148,16 +147,14 @@ _UNKNOWN = Found(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
 
 def measure_found_together(opened: OpenedTables, plan: MeasuringPlan) -> pd.DataFrame:
     """Return the people found in one table of all releases: index (way, releases)."""
-    columns = code_shared_columns(opened, plan.grouping, ignore_progress)
-    records = count_people(opened, columns, plan)
+    records = count_people(opened, code_shared_columns(opened, plan.grouping), plan)
     found_in, _ = measure_found(records, measure_record_sets(records), plan.whole_records or WholeRecords())
     return found_in.rename_axis(index=["way", "releases"])
 
 
 def measure_detection_limits(opened: OpenedTables, plan: MeasuringPlan) -> dict[str, float]:
     """Return the detection limits of a candidate like the one synthesis, in percent of the people."""
-    columns = code_shared_columns(opened, plan.grouping, ignore_progress)
-    records = count_whole_records(opened, columns, plan)
+    records = count_whole_records(opened, plan)
     [whole], [sizes] = records.whole, records.sizes
     measured = measure_record_sets(records)
     sample = records.draw(MOST_RECORDS, 0)
@@ -419,7 +416,7 @@ def found(
 
 def _count_shared(opened: OpenedTables, unit: Hashable | None) -> RecordSets:
     plan = MeasuringPlan((), (), grouping_of(), Exclusions(), unit=unit)
-    return count_people(opened, code_shared_columns(opened, plan.grouping, ignore_progress), plan)
+    return count_people(opened, code_shared_columns(opened, plan.grouping), plan)
 
 
 def _find_equal(records: RecordSets) -> list[list[FoundRow]]:

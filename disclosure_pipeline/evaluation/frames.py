@@ -121,20 +121,16 @@ def list_names_and_rows(frame: pd.DataFrame) -> tuple[list[str], list[list[Any]]
     return [str(name) for name in (*names, *frame.columns)], rows
 
 
-def list_figures(measures: type) -> list[str]:
-    """Return the names of the figures of a family, in order."""
-    return list(_list_fields(measures))
-
-
 @cache
-def _list_fields(measures: type) -> tuple[str, ...]:
+def list_figures(measures: type) -> tuple[str, ...]:
+    """Return the names of the figures of a family, in order."""
     return tuple(field.name for field in fields(measures))
 
 
 def to_row(measures: Any) -> dict[str, Any]:
     """Return the figures of a family by name, like `asdict` but without copying."""
     family: Any = type(measures)
-    return {name: getattr(measures, name) for name in _list_fields(family)}
+    return {name: getattr(measures, name) for name in list_figures(family)}
 
 
 def frame_to_record(frame: pd.DataFrame) -> dict[str, Any]:

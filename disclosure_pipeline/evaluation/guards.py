@@ -12,17 +12,14 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.evaluation.copies import measure_record_sets
+from disclosure_pipeline.evaluation.copies_found import CopyFrames
 from disclosure_pipeline.evaluation.counts import WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.found import measure_found
 from disclosure_pipeline.evaluation.frames import to_row
 from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
-from disclosure_pipeline.measures.chance import (
-    beyond_chance,
-    distance_by_chance,
-    guesses_by_chance,
-)
+from disclosure_pipeline.measures.chance import beyond_chance, distance_by_chance, guesses_by_chance
 from disclosure_pipeline.measures.copies import ALL_COLUMNS, has_equal_content
 from disclosure_pipeline.measures.exact import percent
 from disclosure_pipeline.measures.people import repeats
@@ -37,7 +34,7 @@ _PLAN = WholeRecords()
 
 
 @dataclass(frozen=True)
-class GuardFigures:
+class GuardFigures(CopyFrames):
     """The frames of the guards.
 
     `guards`: index synthesis. The figures of all columns that `copies()` returns. relabelled, missing_beyond:
@@ -53,15 +50,12 @@ class GuardFigures:
     percentage points. `found`: index (way, synthesis), see `measure_found`.
     """
 
-    guards: pd.DataFrame
-    partial_copies: pd.DataFrame
     columns_apart: pd.DataFrame
-    found: pd.DataFrame
 
 
 def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigures:
     """Return the guards over all shared columns, from the counts of their sets."""
-    copies, partial_copies, found = measure_copies(records, plan)
+    copies = measure_copies(records, plan)
     sizes, per_unit = records.sizes, records.records_per_unit
     sample = records.opened.code_records(records.columns, PAIRS_SAMPLE, 0)
     apart = _measure_columns(records.columns, sample, [size.divide(per_unit) for size in sizes])
@@ -82,22 +76,17 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigu
                 "equal_content": float(has_equal_content(counts, keys.shared.GT_in_SD, size)),
             }
         )
-    frame = pd.concat([copies, pd.DataFrame(rows, index=copies.index)], axis=1)
+    frame = pd.concat([copies.guards, pd.DataFrame(rows, index=copies.guards.index)], axis=1)
     pairs = measure_resemblance(sample).pairs
     for name, distances in {"TVD_column_beyond": apart, "TVD_pair_beyond": pairs}.items():
         frame[[name, f"{name}_se"]] = _find_farthest(distances, frame.index)
         frame[f"{name}_se"] *= math.sqrt(per_unit)
         frame = add_beyond_chance(frame, name, max(1, len(distances) // len(frame)))
-    return GuardFigures(frame, partial_copies, apart, found)
+    return GuardFigures(frame, copies.partial_copies, copies.found, apart)
 
 
-def measure_copies(
-    records: RecordSets, plan: WholeRecords = _PLAN
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Return the guards of copies, and the frames `partial_copies` and `found`.
-
-    See `measure_guards`.
-    """
+def measure_copies(records: RecordSets, plan: WholeRecords) -> CopyFrames:
+    """Return the guards of copies: see `measure_guards`."""
     measured = measure_record_sets(records)
     index = pd.RangeIndex(1, len(records.whole) + 1, name="synthesis")
     whole = pd.DataFrame([measured[ALL_COLUMNS, synthesis] for synthesis in index], index=index)
@@ -108,7 +97,7 @@ def measure_copies(
     partial_copies = pd.DataFrame(list(rows.values()), index=labels)
     shown = [name for name in partial_copies if not name.endswith("_once")]
     found, limits = measure_found(records, measured, plan)
-    return whole.join(limits), partial_copies[shown], found
+    return CopyFrames(whole.join(limits), partial_copies[shown], found)
 
 
 def bound_guesses(

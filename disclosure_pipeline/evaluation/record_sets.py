@@ -180,7 +180,7 @@ class RecordSets:
 
 
 def code_shared_columns(
-    opened: OpenedTables, grouping: Grouping, on_progress: OnProgress
+    opened: OpenedTables, grouping: Grouping, on_progress: OnProgress = ignore_progress
 ) -> list[CodedColumn]:
     """Code the columns that all tables have, ungrouped, in GT's order. InputError as `code`."""
     return opened.code(names_in_all(opened.columns), grouping, on_progress)
@@ -200,17 +200,13 @@ def count_people(
     return records.count_people(plan, on_progress)
 
 
-def count_whole_records(
-    opened: OpenedTables,
-    columns: Sequence[CodedColumn],
-    plan: MeasuringPlan,
-    on_progress: OnProgress = ignore_progress,
-) -> RecordSets:
-    """Count the people by all `columns` alone, as `count_people` does."""
-    [counted] = count_tables(opened, [CountRequest(columns)], on_progress)
+def count_whole_records(opened: OpenedTables, plan: MeasuringPlan) -> RecordSets:
+    """Count the people by all shared columns together, as `count_people` does."""
+    columns = code_shared_columns(opened, plan.grouping)
+    [counted] = count_tables(opened, [CountRequest(columns)])
     draw = partial(draw_records, opened, columns)
     records = RecordSets(opened, columns, counted.keys, [*map(select_copies, counted.keys)], draw)
-    return records.count_people(plan, on_progress)
+    return records.count_people(plan)
 
 
 def count_record_sets(

@@ -17,30 +17,16 @@ import pandas as pd
 from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation.copies import APART_SAMPLE, ColumnsApart
-from disclosure_pipeline.evaluation.counts import (
-    NO_FLAGS,
-    Counts,
-    MeasuringPlan,
-    build_request,
-)
+from disclosure_pipeline.evaluation.counts import NO_FLAGS, Counts, MeasuringPlan, build_request
 from disclosure_pipeline.evaluation.figures import build_disclosure, compare_records
 from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
 from disclosure_pipeline.evaluation.people import measure_people
-from disclosure_pipeline.evaluation.record_sets import (
-    code_shared_columns,
-    count_whole_records,
-    draw_records,
-    read_records,
-)
+from disclosure_pipeline.evaluation.record_sets import count_whole_records, draw_records, read_records
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.people import people_copied
-from disclosure_pipeline.measures.together import (
-    PEOPLE_IN_RELEASES,
-    SHARED_WITH_RELEASES,
-    Together,
-)
-from disclosure_pipeline.runtime.progress import OnProgress, ignore_progress
+from disclosure_pipeline.measures.together import PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES, Together
+from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
 
 MOST_STEPS = 6
@@ -51,7 +37,6 @@ def measure_releases(
     opened: OpenedTables,
     plan: MeasuringPlan,
     files: Sequence[int],
-    on_progress: OnProgress = ignore_progress,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the frames `over_releases` and `released_targets` of a candidate and all earlier releases.
 
@@ -61,14 +46,14 @@ def measure_releases(
     shares with the others. `released_targets`: index (target, releases), see `Together`.
     """
     ends, steps = list(accumulate(files)), choose_steps(len(files))
-    together, repU_any = measure_together(opened, plan, [ends[step - 1] for step in steps], on_progress)
+    together, repU_any = measure_together(opened, plan, [ends[step - 1] for step in steps])
     rows = {}
     for step in steps:
         tables = opened.only(range(ends[step - 1] + 1)).stack_syntheses()
-        rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES, on_progress)
+        rows[step] = _find_copied(tables, plan, PEOPLE_IN_RELEASES)
         rows[step]["repU_any"] = repU_any[ends[step - 1]]
     frame = pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="releases")
-    shared = _find_shared(opened, plan, ends, on_progress)
+    shared = _find_shared(opened, plan, ends)
     numbers = dict(zip([ends[step - 1] for step in steps], steps, strict=True))
     frame = frame.join(pd.DataFrame([shared], index=frame.index[-1:])).assign(releases_gone=0)
     return frame, together.rename(index=numbers, level="tables").rename_axis(index=_TARGETS_INDEX)
@@ -77,9 +62,7 @@ def measure_releases(
 _TARGETS_INDEX = ["target", "releases"]
 
 
-def _find_shared(
-    opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int], on_progress: OnProgress
-) -> dict[str, float]:
+def _find_shared(opened: OpenedTables, plan: MeasuringPlan, ends: Sequence[int]) -> dict[str, float]:
     """Return the records that a table of the candidate shares with a release or all releases: the worst."""
     *starts, start, end = [1, *(last + 1 for last in ends)]
     earlier = [range(first, last + 1) for first, last in zip(starts, ends[:-1], strict=True)]
@@ -90,22 +73,19 @@ def _find_shared(
     for table in range(start, end):
         for tables in earlier:
             pair = opened.only([table, *tables]).stack_syntheses()
-            shared.append(_find_copied(pair, plan, SHARED_WITH_RELEASES, on_progress, comparisons))
+            shared.append(_find_copied(pair, plan, SHARED_WITH_RELEASES, comparisons))
     bounded, beyond = f"{SHARED_WITH_RELEASES}_beyond_chance", f"{SHARED_WITH_RELEASES}_beyond"
     return max(shared, key=lambda figures: (figures[bounded], figures[beyond]))
 
 
 def measure_together(
-    opened: OpenedTables,
-    plan: MeasuringPlan,
-    numbers: Sequence[int],
-    on_progress: OnProgress = ignore_progress,
+    opened: OpenedTables, plan: MeasuringPlan, numbers: Sequence[int]
 ) -> tuple[pd.DataFrame, dict[int, float]]:
     """Return what the first `numbers[i]` tables disclose as one release, and their repU_any by number.
 
     Index (target, tables). All tables are grouped alike, so more tables never disclose fewer people.
     """
-    columns = opened.code(plan.columns, plan.grouping, on_progress)
+    columns = opened.code(plan.columns, plan.grouping, ignore_progress)
     grouped = {column.name: plan.grouping.apply(column) for column in columns}
     release_plan = replace(
         plan,
@@ -120,13 +100,13 @@ def measure_together(
         one_way=NO_FLAGS,
         two_way=NO_FLAGS,
     )
-    units = read_records(opened, release_plan, on_progress, plan.columns)
+    units = read_records(opened, release_plan, ignore_progress, plan.columns)
     frames, repU_any = {}, {}
     for number in numbers:
         tables = range(number + 1)
         first_tables = {name: column.only(tables) for name, column in grouped.items()}
         request = build_request(release_plan, first_tables)
-        [counts] = count_tables(opened.only(tables), [request], on_progress)
+        [counts] = count_tables(opened.only(tables), [request])
         counts_with_columns = Counts(
             keys=request.keys,
             measured=request.targets,
@@ -199,12 +179,11 @@ def _measure_single_table(result: Disclosure) -> pd.DataFrame:
 
 
 def _find_copied(
-    opened: OpenedTables, plan: MeasuringPlan, name: str, on_progress: OnProgress, comparisons: int = 1
+    opened: OpenedTables, plan: MeasuringPlan, name: str, comparisons: int = 1
 ) -> dict[str, float]:
     """Measure the records of the first table that the other one holds, by all shared columns."""
-    columns = code_shared_columns(opened, plan.grouping, on_progress)
-    records = count_whole_records(opened, columns, plan, on_progress)
-    [sizes], [counts] = records.sizes, records.whole
+    records = count_whole_records(opened, plan)
+    columns, [sizes], [counts] = records.columns, records.sizes, records.whole
     [apart] = ColumnsApart.from_sample(draw_records(opened, columns, APART_SAMPLE, 0), [columns])
     shown = apart.find_shown(sizes.N_s)
     figures = people_copied(counts.people, sizes, shown, comparisons, records.records_per_unit)

@@ -12,7 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
-from disclosure_pipeline.evaluation.frames import format_frame, join_records, list_figures, to_row
+from disclosure_pipeline.evaluation.frames import format_frame, join_records, to_row
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.families.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.families.learning.learners import Estimator, Task, choose_learner
@@ -368,6 +368,6 @@ def _predict_target(
         rows, records = [figures for figures, _, _ in by_number], [outcomes for _, outcomes, _ in by_number]
         fitted = [learned for _, _, learned in by_number]
     index = pd.RangeIndex(1, len(rows) + 1, name="synthesis")
-    figures = pd.DataFrame([to_row(row) for row in rows], index=index, columns=list_figures(type(rows[0])))
+    figures = pd.DataFrame(list(map(to_row, rows)), index=index)
     fits = pd.DataFrame({"task": chosen_task, "N_scored": scored, "N_fitted": fitted}, index=index)
     return _Prediction(model.name, figures, fits, records)
