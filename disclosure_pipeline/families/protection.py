@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.evaluation.frames import build_frame, to_row
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.measures.exact import IntArray
-from disclosure_pipeline.measures.frequency import Keys, combine_keys, frequency_tables
+from disclosure_pipeline.measures.frequency import Keys, frequency_tables
 from disclosure_pipeline.measures.protection import (
     FRAME_FIGURES,
     METHODS,
@@ -76,10 +76,6 @@ class JointTarget:
     size: int
     baselines: ProtectionBaselines
 
-    def select(self, sample: IntArray) -> JointTarget:
-        """Return the target of some GT records; the baselines remain those of all."""
-        return JointTarget((self.codes[0][sample], *self.codes[1:]), self.size, self.baselines)
-
 
 def _code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mapping[Any, CodedColumn]:
     """Return the coded columns by name, the continuous ones in bins. InputError for unusable columns."""
@@ -93,13 +89,9 @@ def _code_columns(tables: Tables, continuous: Sequence[Any], bins: int) -> Mappi
 
 def _combine_targets(columns: Sequence[CodedColumn]) -> JointTarget:
     """Combine the columns to one target, with the baselines of an intruder without SD."""
-    if len(columns) == 1:
-        codes, size, d_t = columns[0].codes, columns[0].size, columns[0].counts[0]
-    else:
-        t = combine_keys([column.codes for column in columns], [column.size for column in columns])
-        codes, size, d_t = t.q, t.size, t.counts[0]
+    t = combine_columns(columns)
     levels_in_GT = [int(np.count_nonzero(column.counts[0])) for column in columns]
-    return JointTarget(codes, size, baselines(levels_in_GT, d_t))
+    return JointTarget(t.q, t.size, baselines(levels_in_GT, t.counts[0]))
 
 
 def _attack_by_syntheses(keys: Keys, target: JointTarget, method: str) -> list[Attack]:
@@ -185,24 +177,38 @@ def disclosure_protection(
     warn_of_doubts(find_doubts(tables, list(columns.values())))
     target = _combine_targets([columns[name] for name in tables.targets])
     key_columns = [columns[name] for name in tables.keys]
-    N_d = len(tables.frames[0])
-    if records is None or records >= N_d:
-        attacks = _attack_by_syntheses(combine_columns(key_columns), target, method)
-        figures = [calculate_protection(target.baselines, attack) for attack in attacks]
-        exact = [(exact_figures.cap_protection, exact_figures.cap_protection) for exact_figures in figures]
-        return build_protection(tables, method, figures, attacks, exact, (N_d, seed, confidence))
-    sample = np.sort(np.random.default_rng(seed).choice(N_d, records, replace=False))
-    attacks = _attack_by_syntheses(combine_columns(key_columns, sample), target.select(sample), method)
+    N_d, *N_s = (len(frame) for frame in tables.frames)
+    sampled = N_d if records is None else min(records, N_d)
+    sample = None
+    if sampled < N_d:
+        sample = np.sort(np.random.default_rng(seed).choice(N_d, sampled, replace=False))
+        of_GT, *of_SD = target.codes
+        target = replace(target, codes=(of_GT[sample], *of_SD))
+    attacks = _attack_by_syntheses(combine_columns(key_columns, sample), target, method)
     figures = [calculate_protection(target.baselines, attack) for attack in attacks]
-    populations = [N_d] * len(attacks)
-    if method == "cap":  # the other methods attack every record
-        d_q, *s_q_of_syntheses = combine_columns(key_columns).counts
-        populations = [int(d_q[s_q > 0].sum()) for s_q in s_q_of_syntheses]
-    intervals = [
-        _estimate_interval(attack, population, confidence, seed)
-        for attack, population in zip(attacks, populations, strict=True)
-    ]
-    return build_protection(tables, method, figures, attacks, intervals, (records, seed, confidence))
+    intervals = [(exact.cap_protection, exact.cap_protection) for exact in figures]
+    if sample is not None:
+        populations = [N_d] * len(attacks)
+        if method == "cap":  # the other methods attack every record
+            d_q, *s_q_of_syntheses = combine_columns(key_columns).counts
+            populations = [int(d_q[s_q > 0].sum()) for s_q in s_q_of_syntheses]
+        intervals = [
+            _estimate_interval(attack, population, confidence, seed)
+            for attack, population in zip(attacks, populations, strict=True)
+        ]
+    farthest = len(tables.keys) if method == "generalized_cap" else 0
+    return DisclosureProtection(
+        method=method,
+        keys=tables.keys,
+        targets=tables.targets,
+        N_d=N_d,
+        N_s=tuple(N_s),
+        sampled=sampled,
+        seed=seed,
+        confidence=confidence,
+        figures=_frame_figures(figures, attacks, intervals),
+        distances=tuple(tuple(attack.at_distance(h) for h in range(farthest + 1)) for attack in attacks),
+    )
 
 
 def _estimate_interval(attack: Attack, population: int, confidence: float, seed: int) -> Interval:
@@ -360,16 +366,10 @@ def calculate_protection(baselines: ProtectionBaselines, attack: Attack) -> Prot
     )
 
 
-def build_protection(
-    tables: Tables,
-    method: str,
-    figures: Sequence[ProtectionFigures],
-    attacks: Sequence[Attack],
-    intervals: Sequence[Interval],
-    sampling: tuple[int, int, float],
-) -> DisclosureProtection:
-    """Return the result; `intervals`: those of cap_protection; `sampling`: records, seed and confidence."""
-    farthest = len(tables.keys) if method == "generalized_cap" else 0
+def _frame_figures(
+    figures: Sequence[ProtectionFigures], attacks: Sequence[Attack], intervals: Sequence[Interval]
+) -> pd.DataFrame:
+    """Return the frame `figures`; `intervals`: those of cap_protection."""
     rows = {}
     by_synthesis = enumerate(zip(figures, attacks, intervals, strict=True), start=1)
     for synthesis, (protection, made_attack, (low, high)) in by_synthesis:
@@ -379,17 +379,4 @@ def build_protection(
             ends |= {f"{name}_low": score(low, without_SD), f"{name}_high": score(high, without_SD)}
         counts = {"scored": made_attack.records, "matched": made_attack.at_distance(0)}
         rows[(synthesis,)] = {**counts, **to_row(protection), **ends}
-    N_d, *N_s = (len(frame) for frame in tables.frames)
-    sampled, seed, confidence = sampling
-    return DisclosureProtection(
-        method=method,
-        keys=tables.keys,
-        targets=tables.targets,
-        N_d=N_d,
-        N_s=tuple(N_s),
-        sampled=sampled,
-        seed=seed,
-        confidence=confidence,
-        figures=build_frame(rows, ["synthesis"], list(rows[(1,)])),
-        distances=tuple(tuple(attack.at_distance(h) for h in range(farthest + 1)) for attack in attacks),
-    )
+    return build_frame(rows, ["synthesis"], list(rows[(1,)]))
