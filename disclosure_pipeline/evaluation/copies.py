@@ -322,17 +322,6 @@ def _check_targets(targets: Any, shared: Sequence[Any]) -> list[Any]:
     return names
 
 
-def build_copies_frame(columns: int, copies: Sequence[int], records: Sequence[int]) -> pd.DataFrame:
-    """Return the frame `exact_copies` from the number of copies and of all records of each synthesis."""
-    return pd.DataFrame(
-        [
-            {"columns": columns, "copies": number, "percent": percent(number, total)}
-            for number, total in zip(copies, records, strict=True)
-        ],
-        index=pd.RangeIndex(1, len(copies) + 1, name="synthesis"),
-    )
-
-
 Which = Literal["replicated", "in_original"]
 
 

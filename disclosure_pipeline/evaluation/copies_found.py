@@ -76,19 +76,21 @@ class CopyFrames:
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
-def find_copied_people(frames: CopyFrames, stacked: CopyFrames | None, N_d: int) -> CopiesFound:
-    """Return what is found in each synthesis, and in all of them stacked if nothing is found in one."""
-    if frames.found.empty:
+def find_copied_people(found: pd.DataFrame, stacked: pd.DataFrame, files: int) -> CopiesFound:
+    """Return what is found in each synthesis, and in all of them stacked if nothing is found in one.
+
+    By the frame `found` of the result, and of all its `files` stacked, which may be empty.
+    """
+    if found.empty:
         return CopiesFound(not_examined=(_NOT_LOOKED_FOR,))
-    names = table_names(len(frames.guards) + 1)[1:]
     findings = [
         finding
-        for synthesis, name in enumerate(names, start=1)
-        for finding in _find_in_table(frames.found, synthesis, name)
+        for synthesis, name in enumerate(table_names(files + 1)[1:], start=1)
+        for finding in _find_in_table(found, synthesis, name)
     ]
-    if stacked is not None and not stacked.found.empty and not findings:
-        findings += _find_in_table(stacked.found, 1, _STACKED)
-    measured = frames.found["found_beyond_chance"].notna()
+    if not stacked.empty and not findings:
+        findings += _find_in_table(stacked, 1, _STACKED)
+    measured = found["found_beyond_chance"].notna()
     by_equality = measured[measured.index.get_level_values("way").isin([WHOLE, ALL_BUT_ONE])]
     not_examined = ((_NOT_COMPUTED, by_equality.all()), (_NOT_COMPARED, measured.all()))
     return CopiesFound(

@@ -16,7 +16,6 @@ from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
 from disclosure_pipeline.errors import CopiesWarning, HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
-from disclosure_pipeline.evaluation.copies import build_copies_frame
 from disclosure_pipeline.evaluation.copies_found import CopyFrames, describe_alike
 from disclosure_pipeline.evaluation.counts import (
     Counts,
@@ -387,7 +386,10 @@ def _add_guards(
             people or records, {column.name: column for column in records.columns}, plan, result
         )
     sizes = [size.divide(records.records_per_unit) for size in records.sizes]
-    copied = [of_people.copies for of_people in records.whole]
+    copied = [
+        {"columns": len(records.columns), "copies": counts.copies, "percent": percent(counts.copies, N_s)}
+        for counts, N_s in zip(records.whole, result.N_s, strict=True)
+    ]
     grouped = [
         column for column in (*counts.keys, *counts.targets) if plan.grouping.groups_column(column.name)
     ]
@@ -400,7 +402,7 @@ def _add_guards(
         cap=result.cap if plan.attribution else result.cap.head(0),
         doubts=pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)}),
         warning_counts=pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses),
-        exact_copies=build_copies_frame(len(records.columns), copied, result.N_s),
+        exact_copies=pd.DataFrame(copied, index=syntheses),
         groups=_count_groups(grouped),
         subgroups=groups,
         **guards.frames,

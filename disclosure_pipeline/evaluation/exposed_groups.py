@@ -111,7 +111,7 @@ GROUPS_OF_NUMBERS = 5
 MOST_RECORDS = 200_000
 """The number of records drawn from larger tables: enough to find the most exposed group."""
 
-INDEX = ["column", "group", "target", "synthesis"]
+_INDEX = ["column", "group", "target", "synthesis"]
 
 
 def measure_worst_groups(
@@ -120,10 +120,12 @@ def measure_worst_groups(
     plan: MeasuringPlan,
     result: Disclosure,
 ) -> pd.DataFrame:
-    """Return `measure_exposed_groups` of the most disclosed target, by columns of the plan with few levels.
+    """Measure DiSCO of the most disclosed target by columns of the plan with few levels.
 
-    `columns`: those of all records, not grouped, as `people` may be drawn from these. Empty if no target has
-    a figure.
+    As `subgroups()` does, without guesses: index (column, group, target, synthesis). `columns`: those of all
+    records, not grouped, as `people` may be drawn from these: then all figures are of these. Levels of fewer
+    GT records than the smallest count are merged; a merged group that is still smaller is left out. Empty if
+    no target has a figure.
     """
     worst, whole = find_worst_target(result.attribute), plan.whole_records
     if worst is None or whole is None:
@@ -132,14 +134,21 @@ def measure_worst_groups(
     by_name = {name: plan.grouping.apply(column, columns[name]) for name, column in drawn.columns.items()}
     keys, column = [by_name[name] for name in plan.keys], by_name[worst]
     exclusions = code_exclusions(drop_unknown_levels(plan.exclusions, by_name), column, keys)
+    target = Target(column, exclusions, math.inf, band=plan.grouping.band_of(column))
     group_columns = [by_name[name] for name in whole.group_columns if name in by_name and name != worst]
-    return measure_exposed_groups(
-        keys,
-        Target(column, exclusions, math.inf, band=plan.grouping.band_of(column)),
-        choose_group_columns(group_columns, whole.special_values),
-        whole.smallest_count,
-        drawn,
-    )
+    by = choose_group_columns(group_columns, whole.special_values)
+    q, members = combine_columns(keys), [_number_groups(of, whole.smallest_count) for of in by]
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for synthesis in range(1, len(q.q)):
+        added = Contributions(place_records(q, target, synthesis, drawn.unit))
+        for group_column, (group_of_record, labels) in zip(by, members, strict=True):
+            figures = measure_groups(added, group_of_record, len(labels), drawn)
+            for label, of_group in zip(labels, figures, strict=True):
+                rows[group_column.name, label, worst, synthesis] = of_group
+    shown = {label: row for label, row in rows.items() if row["records"] >= whole.smallest_count}
+    if not shown:
+        return pd.DataFrame()
+    return pd.DataFrame(list(shown.values()), index=pd.MultiIndex.from_tuples(list(shown), names=_INDEX))
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:
@@ -161,33 +170,6 @@ def choose_group_columns(
         if grouped.size <= MOST_LEVELS:
             chosen.append(grouped)
     return chosen
-
-
-def measure_exposed_groups(
-    keys: Sequence[CodedColumn],
-    target: Target,
-    by: Sequence[CodedColumn],
-    smallest_count: int,
-    people: PeopleRecords,
-) -> pd.DataFrame:
-    """Measure DiSCO of one target for each level of the columns `by`: `subgroups()` without guesses.
-
-    Index (column, group, target, synthesis). Levels of fewer GT records than `smallest_count` are merged; a
-    merged group that is still smaller is left out. If records were drawn, all figures are of these.
-    """
-    q = combine_columns(keys)
-    members = [_number_groups(column, smallest_count) for column in by]
-    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for synthesis in range(1, len(q.q)):
-        added = Contributions(place_records(q, target, synthesis, people.unit))
-        for column, (group_of_record, labels) in zip(by, members, strict=True):
-            figures = measure_groups(added, group_of_record, len(labels), people)
-            for label, of_group in zip(labels, figures, strict=True):
-                rows[column.name, label, target.column.name, synthesis] = of_group
-    shown = {label: row for label, row in rows.items() if row["records"] >= smallest_count}
-    if not shown:
-        return pd.DataFrame()
-    return pd.DataFrame(list(shown.values()), index=pd.MultiIndex.from_tuples(list(shown), names=INDEX))
 
 
 def _number_groups(column: CodedColumn, smallest_count: int) -> tuple[Any, list[str]]:

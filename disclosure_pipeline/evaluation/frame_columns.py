@@ -112,18 +112,10 @@ _GUARDS_OF_COPIES: dict[str, Words] = {
     **_guard("unique_copies_beyond", _COPIES["unique_copies_beyond"]),
 }
 _MISSING = _guard("missing_beyond", FIGURES["missing"].words)
-_OF_RELEASES = {
-    **_guard(
-        f"{PEOPLE_IN_RELEASES}_beyond",
-        RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_beyond"],
-        RELEASED_WORDS[f"{PEOPLE_IN_RELEASES}_by_chance"],
-    ),
-    **_guard(
-        f"{SHARED_WITH_RELEASES}_beyond",
-        RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_beyond"],
-        RELEASED_WORDS[f"{SHARED_WITH_RELEASES}_by_chance"],
-    ),
-}
+_OF_RELEASES: dict[str, Words] = {}
+for _name in (PEOPLE_IN_RELEASES, SHARED_WITH_RELEASES):
+    _beyond, _by_chance = (RELEASED_WORDS[f"{_name}_{part}"] for part in ("beyond", "by_chance"))
+    _OF_RELEASES |= _guard(f"{_name}_beyond", _beyond, _by_chance)
 _LIMITS = _words_of(*LIMITS)
 _SMALL_KEY_SET = _select(
     _IDENTITY | _HITS | _ATTRIBUTE | _OF_CAP,
@@ -176,8 +168,7 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     | _select(frame_words.EXACT_COPIES, "columns"),
     "control_identity": CONTROL_IDENTITY,
     "control_attribute": CONTROL_ATTRIBUTE,
-    "key_overlap": words_of_fields(Overlap),
-    "target_overlap": words_of_fields(Overlap),
+    **dict.fromkeys(("key_overlap", "target_overlap"), words_of_fields(Overlap)),
     "excluded": frame_words.EXCLUDED,
     "ledger": frame_words.LEDGER,
     "one_way": words_of_fields(OneWay),
@@ -195,9 +186,9 @@ COLUMNS: Mapping[str, Mapping[str, Words]] = {
     "summary": _ATTRIBUTE | frame_words.SUMMARY | words_of_fields(Together, ["any"]),
     "exact_copies": frame_words.EXACT_COPIES,
     "nearest": words_of_fields(Nearness),
-    "found": words_of_fields(Found) | frame_words.FOUND_WHERE,
-    "released_found": words_of_fields(Found) | frame_words.FOUND_WHERE,
-    "confidential_found": words_of_fields(Found) | frame_words.FOUND_WHERE,
+    **dict.fromkeys(
+        ("found", "released_found", "confidential_found"), words_of_fields(Found) | frame_words.FOUND_WHERE
+    ),
     "disclosure_protection": PROTECTION_FRAME,
     "resemblance": words_of_fields(Resemblance) | _select(_RENAMED, "TVD_relabelled"),
     "key_sets": _IDENTITY | _select(_ATTRIBUTE, "Dorig", "DiSCO"),

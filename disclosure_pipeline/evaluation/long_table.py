@@ -271,7 +271,7 @@ def _list_rows(
         if entry.is_per_confidential_table:
             name = FOUND_OF_CONFIDENTIAL if entry.about == "way" else CONFIDENTIAL
             records, place = read_frame(name), entry.place
-            yield from _read_records(entry, place, records, CONFIDENTIAL, sizes, is_stacked=is_stacked)
+            yield from _read_place(entry, place, records, sizes, is_stacked=is_stacked, label=CONFIDENTIAL)
 
 
 def _list_places(entry: Figure, files: int) -> Iterator[tuple[Place, Basis]]:
@@ -294,26 +294,17 @@ def _read_place(
     basis: Basis = "records",
     *,
     is_stacked: bool = False,
+    label: str | None = None,
 ) -> Iterator[FigureRow]:
+    """Yield a row for each record of a frame; none if the frame has not what is bounded.
+
+    `label`: the level of the index that says what a record is about, by default as the entry says.
+    """
     if place.frame == "key_overlap" and entry.statistics:
         records = [record for record in records if (record["key"] == WHOLE_KEY) == (entry.about == "")]
-    label = None if place.about else entry.about or None
-    yield from _read_records(entry, place, records, label, sizes, basis, is_stacked=is_stacked)
-
-
-def _read_records(
-    entry: Figure,
-    place: Place,
-    records: Sequence[Record],
-    label: str | None,
-    sizes: _Sizes,
-    basis: Basis = "records",
-    *,
-    is_stacked: bool,
-) -> Iterator[FigureRow]:
-    """Yield a row for each record of a frame; none if the frame has not what is bounded."""
     if not records or not _has_figure(place, records[0]):
         return
+    label = label or (None if place.about else entry.about or None)
     names = GROUPS.get(place.frame, ())
     holdout = {} if is_stacked or names or basis == "people" else sizes.holdout
     beside = {number: column for number, column in place.columns.items() if number not in _READ_SPECIALLY}

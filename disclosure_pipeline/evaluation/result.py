@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from disclosure_pipeline.errors import write_count
-from disclosure_pipeline.evaluation.copies_found import CopiesFound, CopyFrames, find_copied_people
+from disclosure_pipeline.evaluation.copies_found import CopiesFound, find_copied_people
 from disclosure_pipeline.evaluation.frames import explain, frame_from_record, frame_to_record
 from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.messages import escape_unseen, escape_unseen_in_lines
@@ -149,12 +149,8 @@ class Disclosure:
     @property
     def copies(self) -> CopiesFound:
         """The people found copied by a gate's guards at their default bounds, and what was not examined."""
-        stacked = None if self.stacked is None else self.stacked._copy_frames
-        return find_copied_people(self._copy_frames, stacked, self.N_d)
-
-    @property
-    def _copy_frames(self) -> CopyFrames:
-        return CopyFrames(self.guards, self.partial_copies, self.found)
+        stacked = pd.DataFrame() if self.stacked is None else self.stacked.found
+        return find_copied_people(self.found, stacked, len(self.N_s))
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a frame by name; an empty one if its family was not measured."""

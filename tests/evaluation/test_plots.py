@@ -246,7 +246,7 @@ def test_disclosure_shows_keys_repu_and_what_the_checks_flag() -> None:
     result = dp.disclosure(gt, sd, KEYS, "t", flags={"two_way": (0, 80)})
     chart = result.plot().to_dict()
     assert chart["title"]["text"] == "90 % of the people are copied in the synthetic table"
-    of_targets = replace(result, guards=result.guards.head(0)).plot().to_dict()
+    of_targets = replace(result, found=result.found.head(0)).plot().to_dict()
     assert of_targets["title"]["text"].startswith("t stands out")
     *subtitle, bars = chart["title"]["subtitle"]
     assert subtitle == [f"Keys: {', '.join(KEYS)}", "repU 95.0 %, UiO 100.0 %"]
