@@ -5,6 +5,7 @@ either table: neither in its text, nor in its arguments, nor in an error behind 
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import permutations
 from typing import Any, NoReturn
 
@@ -55,19 +56,19 @@ def refused(call: Callable[[], object], *expected_texts: str) -> None:
         assert text.lower() in message
 
 
+TABLE, EMPTY = table(), table().iloc[:0]
+GOOD: dict[str, Any] = {"gt": TABLE, "sd": TABLE, "keys": KEYS, "targets": "work"}
+
+
 def measured(**changes: Any) -> dp.Disclosure:
     """`disclosure()` of two good tables, unless others are given."""
-    good = {"gt": table(), "sd": table(), "keys": KEYS, "targets": "work"}
-    gt, sd, keys, targets = (changes.pop(name, value) for name, value in good.items())
+    gt, sd, keys, targets = (changes.pop(name, value) for name, value in GOOD.items())
     return dp.disclosure(gt, sd, keys, targets, **changes)
 
 
 def test_the_tables_as_such_are_accepted() -> None:
     """The base of every refusal below."""
     assert measured(targets=None).targets == ("weight", "work", "income")
-
-
-TABLE, EMPTY = table(), table().iloc[:0]
 
 
 def in_one_of_three(change: Callable[[pd.DataFrame], pd.DataFrame], place: int) -> dict[str, Any]:
@@ -309,6 +310,25 @@ def test_only_columns_that_are_measured_have_to_be_of_one_kind() -> None:
 
 
 # The other functions
+
+
+OTHERS: dict[str, Callable[..., object]] = {
+    "individual_attribution": dp.individual_attribution,
+    "prediction_risk": dp.prediction_risk,
+    "disclosure_protection": dp.disclosure_protection,
+    "subgroups": partial(dp.subgroups, by="sex"),
+    "compare_remedies": partial(dp.compare_remedies, remedies=[dp.Remedy.remove_unique_copies()]),
+}
+
+
+@pytest.mark.usefixtures("no_work")
+@pytest.mark.parametrize("function", OTHERS)
+def test_what_needs_keys_and_targets_refuses_what_disclosure_refuses(function: str) -> None:
+    for subject in ("tables", "keys and targets", "kinds"):
+        for arguments, words in REFUSED[subject]:
+            gt, sd, keys, targets, *options = (GOOD | arguments).values()
+            if targets is not None and not options:
+                refused(partial(OTHERS[function], gt, sd, keys, targets), *words)
 
 
 @pytest.mark.parametrize(

@@ -65,20 +65,3 @@ def test_several_targets_are_those_of_each() -> None:
     with pytest.raises(dp.InputError, match="target must be one of 't', 'u', not NoneType"):
         both.plot_distributions()
     assert "Means over the GT records, in percent" in str(both)
-
-
-@pytest.mark.parametrize(
-    ("syntheses", "targets", "message"),
-    [
-        ([], "t", "The sequence of synthetic tables is empty"),
-        ([1, 0], "t", "Synthetic table 2 has no records"),
-        ([1], [], "targets is empty"),
-        ([1], "k1", "key and a target"),
-        ([1], "nothing", "is not in the ground truth"),
-    ],
-)
-def test_refusals(syntheses: list[int], targets: Any, message: str) -> None:
-    """Syntheses of so many records."""
-    gt = frame([(("x", ""), "a")])
-    with pytest.raises(dp.InputError, match=message):
-        dp.individual_attribution(gt, [gt.head(records) for records in syntheses], KEYS, targets)

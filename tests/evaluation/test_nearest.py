@@ -106,7 +106,7 @@ def test_permuted_rows_and_seeds() -> None:
     assert fewer[0] == fewer[1] != fewer[2]
 
 
-def test_exchanging_the_tables_changes_the_sign(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_exchanging_the_tables_changes_the_sign() -> None:
     """Whoever is compared with SD and with others is compared with others and with SD."""
     to_SD, to_others = np.array([0, 3, 4, 6, 7, 1]), np.array([0, 6, 2, 12, 4, 4])
     there, back = nearness(to_SD, to_others), nearness(to_others, to_SD)

@@ -149,7 +149,6 @@ def charts() -> dict[str, Any]:
 def test_every_plot_is_saved_as_a_file_that_needs_nothing_else(
     charts: dict[str, Any], tmp_path: Path
 ) -> None:
-    pytest.importorskip("vl_convert")
     for name, chart in some_of(charts.items()):
         for ending in ("png", "svg"):
             dp.save(chart, tmp_path / f"{name}.{ending}")
@@ -180,7 +179,6 @@ def test_a_forked_process_saves_the_same(tmp_path: Path) -> None:
 
 
 def test_every_page_draws_its_plot_without_a_network(charts: dict[str, Any], tmp_path: Path) -> None:
-    pytest.importorskip("vl_convert")
     with browser_tab() as tab:
         for number, name in enumerate(some_of(charts)):
             page = tmp_path / f"{number}.html"
