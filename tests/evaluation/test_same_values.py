@@ -112,6 +112,10 @@ def with_dates(make: Callable[[pd.Series], Any]) -> Callable[[pd.DataFrame], pd.
     return lambda frame: frame.assign(since=make(frame["since"]))
 
 
+def in_python(dates: pd.Series, convert: Callable[[Any], object]) -> pd.Series:
+    return pd.Series([None if pd.isna(day) else convert(day) for day in dates], dtype=object)
+
+
 # Beside those that support/strategies.py draws, with gaps, indexes and orders of columns of every kind.
 FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "nullable small integers": lambda frame: frame.astype({"age": "UInt8", "income": "Int16"}),
@@ -129,17 +133,12 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
         {"sex": pa.dictionary(pa.int8(), pa.string()), "work": pa.dictionary(pa.int32(), pa.large_string())}
     ),
     "Arrow decimals": as_arrow({"age": pa.decimal128(10, 2)}),
-    "dates in seconds": with_dates(lambda dates: dates.astype("datetime64[s]")),
-    "dates in milliseconds": with_dates(lambda dates: dates.astype("datetime64[ms]")),
-    "dates in microseconds": with_dates(lambda dates: dates.astype("datetime64[us]")),
-    "dates of Python": with_dates(
-        lambda dates: pd.Series([None if pd.isna(day) else day.date() for day in dates], dtype=object)
-    ),
-    "datetimes of Python": with_dates(
-        lambda dates: pd.Series(
-            [None if pd.isna(day) else day.to_pydatetime() for day in dates], dtype=object
-        )
-    ),
+    **{
+        f"dates in {unit}": with_dates(lambda dates, unit=unit: dates.astype(f"datetime64[{unit}]"))
+        for unit in ("s", "ms", "us")
+    },
+    "dates of Python": with_dates(lambda dates: in_python(dates, pd.Timestamp.date)),
+    "datetimes of Python": with_dates(lambda dates: in_python(dates, pd.Timestamp.to_pydatetime)),
     "more columns": lambda frame: frame.assign(note=pd.Series([{}] * len(frame), dtype=object), count=1),
 }
 

@@ -209,33 +209,24 @@ def test_few_right_claims_are_chance(told: int, is_chance: bool) -> None:
     assert math.isclose(right.bounded, 0 if is_chance else 90)
 
 
-@pytest.mark.parametrize(
-    ("cause", "problem"),
-    [
-        ({"levels": ["none", "heart"], "sensitive": ["hart"]}, "'hart', which is not a level. Did you mean"),
-        ({"sensitive": ["heart", "heart"]}, "more than once"),
-        ({"sensitive": [True]}, "write it in quotes"),
-        ({"type": "boolean", "sensitive": ["true"]}, "true and false, without quotes"),
-        ({"type": "integer", "sensitive": ["3"]}, "are for a category or boolean"),
-        ({"sensitive": "heart"}, "tuple"),
-    ],
-)
-def test_refuses_levels_that_a_column_cannot_have(cause: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ValidationError, match=problem):
-        gates.gate(**SENSITIVE | {"columns": COLUMNS | {"cause": {"type": "category"} | cause}})
+def declare(column: str = "cause", **changes: Any) -> dict[str, Any]:
+    return {"columns": COLUMNS | {column: {"type": "category"} | changes}}
 
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        (
-            {"columns": COLUMNS | {"sex": {"type": "category", "sensitive": ["f"]}}},
-            "sex has sensitive levels",
-        ),
+        (declare(levels=["none", "heart"], sensitive=["hart"]), "'hart', which is not a level. Did you mean"),
+        (declare(sensitive=["heart", "heart"]), "more than once"),
+        (declare(sensitive=[True]), "write it in quotes"),
+        (declare(type="boolean", sensitive=["true"]), "true and false, without quotes"),
+        (declare(type="integer", sensitive=["3"]), "are for a category or boolean"),
+        (declare(sensitive="heart"), "tuple"),
+        (declare("sex", sensitive=["f"]), "sex has sensitive levels"),
         ({"exclusions": {"target_levels": {"cause": ["heart"]}}}, "both name heart"),
     ],
 )
-def test_refuses_levels_of_other_columns_or_excluded_ones(changes: dict[str, Any], problem: str) -> None:
+def test_a_gate_refuses_levels_that_a_target_cannot_have(changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(ValidationError, match=problem):
         gates.gate(**SENSITIVE | changes)
 
@@ -248,17 +239,11 @@ def test_refuses_levels_of_other_columns_or_excluded_ones(changes: dict[str, Any
         ({"cause": []}, "list of at least one level"),
         ({"cause": ["heart", "heart"]}, "more than once"),
         ({"cause": ["hart"]}, "occurs in no table"),
+        ({"cause": ["other"]}, "both name 'other'"),
         (["heart"], "mapping"),
     ],
 )
-def test_the_library_refuses_levels_that_do_not_exist(levels: Any, problem: str) -> None:
+def test_the_library_refuses_levels_that_do_not_exist_or_are_excluded(levels: Any, problem: str) -> None:
+    options: dict[str, Any] = {"exclude": dp.Exclusions(target_levels={"cause": ["other"]})}
     with pytest.raises(dp.InputError, match=problem):
-        dp.disclosure(died(1, 50), died(2, 50), ["age", "sex"], "cause", sensitive_levels=levels)
-
-
-def test_the_library_refuses_an_excluded_level() -> None:
-    exclude = dp.Exclusions(target_levels={"cause": ["heart"]})
-    with pytest.raises(dp.InputError, match="both name 'heart'"):
-        dp.disclosure(
-            died(1, 50), died(2, 50), ["age"], "cause", sensitive_levels={"cause": ["heart"]}, exclude=exclude
-        )
+        dp.disclosure(died(1, 50), died(2, 50), ["age", "sex"], "cause", sensitive_levels=levels, **options)
