@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.opening import OpenedTables, link_tables, read
 from disclosure_pipeline.errors import InputError, UnitWarning
 from disclosure_pipeline.evaluation.arguments import Exclusions
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns
-from disclosure_pipeline.evaluation.frames import FiguresFrame, format_frame, to_row
+from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, format_frame, to_row
 from disclosure_pipeline.evaluation.record_sets import (
     PeopleRecords,
     RecordSets,
@@ -130,11 +130,7 @@ def copies(
         for label in dict.fromkeys(in_order)
         if (label, synthesis) in measured
     }
-    index = pd.MultiIndex.from_tuples(list(rows), names=["synthesis", "columns"])
-    shown = [
-        {name: value for name, value in row.items() if not name.endswith("_once")} for row in rows.values()
-    ]
-    return FiguresFrame(shown, index=index)
+    return FiguresFrame(build_frame(rows, ["synthesis", "columns"]))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import pandas as pd
 from disclosure_pipeline.counting.counts import Target
 from disclosure_pipeline.evaluation.arguments import code_exclusions, drop_unknown_levels
 from disclosure_pipeline.evaluation.counts import MeasuringPlan, combine_columns, place_records
-from disclosure_pipeline.evaluation.frames import list_figures
+from disclosure_pipeline.evaluation.frames import build_frame, list_figures
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords, RecordSets
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures import bands
@@ -146,9 +146,7 @@ def measure_worst_groups(
             for label, of_group in zip(labels, figures, strict=True):
                 rows[group_column.name, label, worst, synthesis] = of_group
     shown = {label: row for label, row in rows.items() if row["records"] >= whole.smallest_count}
-    if not shown:
-        return pd.DataFrame()
-    return pd.DataFrame(list(shown.values()), index=pd.MultiIndex.from_tuples(list(shown), names=_INDEX))
+    return build_frame(shown, _INDEX) if shown else pd.DataFrame()
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:

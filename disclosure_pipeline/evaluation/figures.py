@@ -153,9 +153,9 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
     for place in places:
         compared = others.baselines[place.index]
         attribute_rows[place.index], cap_rows[place.index] = _measure_target(place, plan, compared)
-    attribute_frame = build_frame(attribute_rows, per_target, list(next(iter(attribute_rows.values()), ())))
+    attribute_frame = build_frame(attribute_rows, per_target)
     by_all, identity_by_all = _build_together(counts, attribute_frame["DiSCO_others"], others)
-    cap_frame = build_frame(cap_rows, per_target, list(next(iter(cap_rows.values()), ())), attribute_frame)
+    cap_frame = build_frame(cap_rows, per_target, like=attribute_frame)
     attribute_frame, cap_frame = add_differences_beyond_chance(
         attribute_frame, cap_frame, len(counts.targets)
     )

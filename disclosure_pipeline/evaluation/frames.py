@@ -23,12 +23,14 @@ Column: TypeAlias = "Sequence[Any] | npt.NDArray[Any]"
 
 
 def build_frame(
-    rows: Rows, index: Sequence[str], columns: Sequence[str], like: pd.DataFrame | None = None
+    rows: Rows, index: Sequence[str], columns: Sequence[str] | None = None, like: pd.DataFrame | None = None
 ) -> pd.DataFrame:
     """Return a frame of the rows, indexed by their keys. Built by column: by row takes three times as long.
 
-    `like`: a frame whose index has the same keys and names, to be reused.
+    `columns`: by default those of the first row. `like`: a frame whose index has the same keys and names, to
+    be reused.
     """
+    columns = tuple(next(iter(rows.values()), ())) if columns is None else columns
     if not rows:
         return _build_empty_frame(tuple(index), tuple(columns)).copy()
     row_labels = _build_index(rows, index) if like is None else like.index.copy()

@@ -16,7 +16,7 @@ from disclosure_pipeline.evaluation.copies_found import CopyFrames
 from disclosure_pipeline.evaluation.counts import WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.found import measure_found
-from disclosure_pipeline.evaluation.frames import to_row
+from disclosure_pipeline.evaluation.frames import build_frame, to_row
 from disclosure_pipeline.evaluation.record_sets import RecordSets
 from disclosure_pipeline.evaluation.resemblance import find_renumbered, group_numbers, measure_resemblance
 from disclosure_pipeline.measures.chance import beyond_chance, distance_by_chance, guesses_by_chance
@@ -91,13 +91,12 @@ def measure_copies(records: RecordSets, plan: WholeRecords) -> CopyFrames:
     index = pd.RangeIndex(1, len(records.whole) + 1, name="synthesis")
     whole = pd.DataFrame([measured[ALL_COLUMNS, synthesis] for synthesis in index], index=index)
     rows = {
-        (label, synthesis): measured[label, synthesis] for label in records.partial for synthesis in index
+        (label, synthesis): {name: measured[label, synthesis][name] for name in whole}
+        for label in records.partial
+        for synthesis in index
     }
-    labels = pd.MultiIndex.from_tuples(list(rows), names=["columns", "synthesis"])
-    partial_copies = pd.DataFrame(list(rows.values()), index=labels)
-    shown = [name for name in partial_copies if not name.endswith("_once")]
     found, limits = measure_found(records, measured, plan)
-    return CopyFrames(whole.join(limits), partial_copies[shown], found)
+    return CopyFrames(whole.join(limits), build_frame(rows, ["columns", "synthesis"]), found)
 
 
 def bound_guesses(
@@ -141,8 +140,7 @@ def _measure_columns(
                 "missing_by_chance": missing_by_chance,
                 "missing_beyond_chance": beyond_chance(missing, missing_by_chance),
             }
-    index = pd.MultiIndex.from_tuples(list(rows), names=["column", "synthesis"])
-    return pd.DataFrame(list(rows.values()), index=index)
+    return build_frame(rows, ["column", "synthesis"])
 
 
 def _find_farthest(distances: pd.DataFrame, syntheses: pd.Index[int]) -> npt.NDArray[np.float64]:

@@ -170,7 +170,7 @@ def _measure_population(records: PeopleRecords, q: Keys) -> pd.DataFrame:
         risk = population_risk(q.counts[0], q.counts[synthesis], people_q, N_d, people)
         weighted = records.weigh(_place_keys(q, synthesis, records.unit), KEY_FIGURES)
         rows[(synthesis,)] = to_row(risk) | weighted
-    return build_frame(rows, ["synthesis"], list(next(iter(rows.values()))))
+    return build_frame(rows, ["synthesis"])
 
 
 def _place_keys(q: Keys, synthesis: int, unit: IntArray) -> Contributions:
@@ -182,9 +182,8 @@ def _place_keys(q: Keys, synthesis: int, unit: IntArray) -> Contributions:
 
 def _frame_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
     """Return the rows as a frame, with the parts of differences that are beyond chance."""
-    columns = list(next(iter(rows.values()), ()))
-    frame = build_frame(rows, ["target", "synthesis"], columns)
-    for name in columns:
+    frame = build_frame(rows, ["target", "synthesis"])
+    for name in map(str, frame):
         if name.endswith(f"_beyond{WEIGHTED}"):
             frame = add_beyond_chance(frame, name, comparisons)
     return frame

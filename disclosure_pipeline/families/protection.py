@@ -244,8 +244,7 @@ def measure_protection(tables: Tables, methods: Sequence[str]) -> pd.DataFrame:
                 for method, result in results.items()
                 for figure in FRAME_FIGURES
             }
-    index = pd.MultiIndex.from_tuples(list(rows), names=["target", "synthesis"])
-    return pd.DataFrame(list(rows.values()), index=index)
+    return build_frame(rows, ["target", "synthesis"])
 
 
 _GUESSES = {"uniform": "baseline", "majority": "majority", "proportional": "proportional"}
@@ -379,4 +378,4 @@ def _frame_figures(
             ends |= {f"{name}_low": score(low, without_SD), f"{name}_high": score(high, without_SD)}
         counts = {"scored": made_attack.records, "matched": made_attack.at_distance(0)}
         rows[(synthesis,)] = {**counts, **to_row(protection), **ends}
-    return build_frame(rows, ["synthesis"], list(rows[(1,)]))
+    return build_frame(rows, ["synthesis"])

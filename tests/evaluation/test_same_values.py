@@ -3,6 +3,7 @@
 import datetime
 from collections.abc import Callable
 from decimal import Decimal
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     ),
     "Arrow decimals": as_arrow({"age": pa.decimal128(10, 2)}),
     **{
-        f"dates in {unit}": with_dates(lambda dates, unit=unit: dates.astype(f"datetime64[{unit}]"))
+        f"dates in {unit}": with_dates(methodcaller("astype", f"datetime64[{unit}]"))
         for unit in ("s", "ms", "us")
     },
     "dates of Python": with_dates(lambda dates: in_python(dates, pd.Timestamp.date)),

@@ -172,6 +172,7 @@ def test_weights_that_cannot_be_used_are_refused(name: str, engine: str, tmp_pat
 
 def test_refuses_a_column_that_holds_no_weights() -> None:
     gt, sd = survey(200)
+    wrong: Any
     for wrong, problem in (
         ({"weights": "wieght"}, "not a column of the ground truth"),
         *(({"weights": name}, "a key or target") for name in ("region", "income")),
