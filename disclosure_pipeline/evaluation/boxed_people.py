@@ -161,16 +161,12 @@ class BoxedPeople:
             return None
         return min(numbers, key=lambda k: (self.shares[place, k], k))
 
-    def is_own(self, matches: Matches) -> Mask:
-        """Return which matches are of a person with a GT record of the person's unit."""
-        unit = self.tables.unit
-        same: Mask = unit[self.people[matches.person]] == unit[matches.record]
-        return same
-
     def find_matches(self, table: int, blocks: Sequence[Block]) -> Matches:
         """Return the matches of the people with the records of a table but those of their own unit."""
-        matches = find_matches(self.boxes, table, blocks)
-        return matches if table == SD else matches.select(~self.is_own(matches))
+        matches, unit = find_matches(self.boxes, table, blocks), self.tables.unit
+        if table == SD:
+            return matches
+        return matches.select(unit[self.people[matches.person]] != unit[matches.record])
 
     def find_by_columns(self, columns: Sequence[int], place: int, alone: Mask) -> Floats:
         """Return the chance that SD's permuted columns show each person who is alone."""

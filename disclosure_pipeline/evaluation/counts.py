@@ -8,8 +8,6 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from disclosure_pipeline.counting.counts import CountRequest, DisclosureCounts, Target
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.errors import InputError
@@ -21,7 +19,7 @@ from disclosure_pipeline.evaluation.arguments import (
 )
 from disclosure_pipeline.evaluation.resemblance import find_missing_value_doubts
 from disclosure_pipeline.measures.checks import exclude, find_excluded
-from disclosure_pipeline.measures.exact import IntArray, Mask
+from disclosure_pipeline.measures.exact import IntArray
 from disclosure_pipeline.measures.found import USUAL_BOUNDS
 from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, Rows, combine_keys, frequency_tables
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared
@@ -112,11 +110,6 @@ class MeasuringPlan:
     def bases(self) -> dict[str, Any]:
         """The column of weights, by the ending of the figures of people."""
         return {} if self.weights is None else {WEIGHTED: self.weights}
-
-    @property
-    def needs_records(self) -> bool:
-        """True if there are figures to which each record adds by its own unit, weight or level."""
-        return self.unit is not None or self.is_of_sample or bool(self.sensitive)
 
     @property
     def of_units(self) -> MeasuringPlan:
@@ -233,30 +226,20 @@ def combine_columns(columns: Sequence[CodedColumn], sample: IntArray | None = No
     return combine_keys(codes, [column.size for column in columns])
 
 
-@dataclass(frozen=True)
-class RecordCells:
-    """The cells of GT and one synthesis, and the `position` of each GT record among them."""
-
-    f: FrequencyTable
-    position: IntArray
-
-    @classmethod
-    def from_keys(cls, q: Keys, t: Sequence[IntArray], levels: int, synthesis: int) -> RecordCells:
-        """Place all records of GT and of the synthesis in cells."""
-        [f] = frequency_tables(replace(q, q=(q.q[0], q.q[synthesis])), (t[0], t[synthesis]), levels)
-        return cls(f, f.find_cell(q.q[0], t[0]))
-
-    def count(self, members: Mask) -> IntArray:
-        """Count the members of a group in each cell (`members`: a mask over all GT records)."""
-        return np.bincount(self.position[members], minlength=len(self.f.q))
+def find_cells(
+    q: Keys, t: Sequence[IntArray], levels: int, synthesis: int
+) -> tuple[FrequencyTable, IntArray]:
+    """Return the cells of GT and one synthesis, and the position of each GT record among them."""
+    [f] = frequency_tables(replace(q, q=(q.q[0], q.q[synthesis])), (t[0], t[synthesis]), levels)
+    return f, f.find_cell(q.q[0], t[0])
 
 
 def place_records(q: Keys, target: Target, synthesis: int, unit: IntArray) -> Rows:
     """Place the records of GT beside a synthesis; `q` combines the keys of all tables."""
-    cells = RecordCells.from_keys(q, target.column.codes, target.column.size, synthesis)
+    f, position = find_cells(q, target.column.codes, target.column.size, synthesis)
     rows = Rows(
-        cells.f,
-        cells.position,
+        f,
+        position,
         unit,
         no_guess=target.no_guess,
         band=target.band,
@@ -264,6 +247,6 @@ def place_records(q: Keys, target: Target, synthesis: int, unit: IntArray) -> Ro
     )
     if not target.exclusions:
         return rows
-    excluded = find_excluded(target.exclusions, cells.f.t, lambda k: q.level_of(k)[cells.f.q])
-    left, left_s = exclude(replace(cells.f, excluded=excluded), target.exclusions)
+    excluded = find_excluded(target.exclusions, f.t, lambda k: q.level_of(k)[f.q])
+    left, left_s = exclude(replace(f, excluded=excluded), target.exclusions)
     return replace(rows, d_left=left, s_left=left_s)

@@ -18,9 +18,9 @@ from disclosure_pipeline.counting.counts import CountRequest
 from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
-    RecordCells,
     build_request,
     combine_columns,
+    find_cells,
     place_records,
 )
 from disclosure_pipeline.evaluation.figures import (
@@ -176,8 +176,8 @@ def _measure_population(records: PeopleRecords, q: Keys) -> pd.DataFrame:
 def _place_keys(q: Keys, synthesis: int, unit: IntArray) -> Contributions:
     """Return what the records add to figures of their keys alone."""
     nothing = [np.zeros_like(codes) for codes in q.q]
-    cells = RecordCells.from_keys(q, nothing, 1, synthesis)
-    return Contributions(Rows(cells.f, cells.position, unit))
+    f, position = find_cells(q, nothing, 1, synthesis)
+    return Contributions(Rows(f, position, unit))
 
 
 def _frame_weighted(rows: Mapping[tuple[Any, int], dict[str, float]], comparisons: int) -> pd.DataFrame:
