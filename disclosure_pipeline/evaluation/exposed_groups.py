@@ -29,7 +29,6 @@ from disclosure_pipeline.measures.samples import wilson
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn, Kind
 
-SMALLEST_COUNT = 10
 OTHERS = "(small groups)"
 MISSING = "(missing)"
 

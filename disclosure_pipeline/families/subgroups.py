@@ -14,13 +14,14 @@ from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import check_read_tables, read_frames
 from disclosure_pipeline.errors import HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions, require_whole_number
-from disclosure_pipeline.evaluation.counts import build_request, combine_columns, place_records, plan_measures
-from disclosure_pipeline.evaluation.exposed_groups import (
-    MISSING,
-    SMALLEST_COUNT,
-    measure_groups,
-    merge_small_groups,
+from disclosure_pipeline.evaluation.counts import (
+    FEWEST_OF_GROUP,
+    build_request,
+    combine_columns,
+    place_records,
+    plan_measures,
 )
+from disclosure_pipeline.evaluation.exposed_groups import MISSING, measure_groups, merge_small_groups
 from disclosure_pipeline.evaluation.frames import FiguresFrame, to_row
 from disclosure_pipeline.evaluation.holdout import (
     count_records_per_unit,
@@ -50,7 +51,7 @@ def subgroups(
     targets: Columns,
     *,
     by: Hashable | Sequence[Hashable],
-    smallest_count: int = SMALLEST_COUNT,
+    smallest_count: int = FEWEST_OF_GROUP,
     unit: Hashable | None = None,
     weights: Hashable | None = None,
     groups: Mapping[Any, int] | None = None,

@@ -1,7 +1,6 @@
 """Many key sets: the figures of `disclosure()` set by set."""
 
 import itertools
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NoReturn
 
@@ -15,7 +14,6 @@ from support.sampling import examples, on_some_days
 from support.surveys import survey
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.families.key_sets import KeySets
 
 pytestmark = pytest.mark.usefixtures("no_guards")
 
@@ -35,30 +33,6 @@ def tables(draw: DrawFn) -> list[pd.DataFrame]:
 SETS = [keys for size in (1, 2, 3) for keys in itertools.permutations(COLUMNS, size)]
 
 
-def assert_those_of_disclosure(
-    actual: KeySets, frames: list[pd.DataFrame], of_set: Callable[[tuple[Any, ...]], dp.Disclosure]
-) -> None:
-    """Every figure is the very same float as with the keys of a set alone, and nothing else is there."""
-    rows = len(actual.key_sets) * len(actual.N_s)
-    for frame in (actual.identity, actual.Dorig, actual.DiSCO, actual.key_overlap):
-        assert frame.index.names == ["keys", "synthesis"]
-        assert len(frame) == rows
-    assert (actual.N_d, *actual.N_s) == tuple(map(len, frames))
-    for keys in actual.key_sets:
-        targets = [target for target in actual.targets if target not in keys]
-        one = of_set(keys)
-        label = ", ".join(keys)
-        same: Any = partial(pd.testing.assert_frame_equal, check_exact=True)
-        same(actual.identity.loc[label], one.identity[list(actual.identity.columns)])
-        same(actual.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
-        for measure, frame in (("Dorig", actual.Dorig), ("DiSCO", actual.DiSCO)):
-            assert frame.columns.tolist() == list(actual.targets)
-            figures: Any = frame.loc[label]
-            assert figures[[name for name in actual.targets if name in keys]].isna().all(axis=None)
-            expected = one.attribute[measure].unstack("target")[targets]
-            same(figures[targets], expected, check_names=False)
-
-
 @on_some_days
 @examples(15)
 @given(
@@ -69,6 +43,7 @@ def assert_those_of_disclosure(
 def test_the_figures_are_those_of_disclosure(
     frames: list[pd.DataFrame], key_sets: list[tuple[str, ...]], grouped: bool
 ) -> None:
+    """Every figure is the very same float as with the keys of a set alone, and nothing else is there."""
     options: dict[str, Any] = {}
     if grouped:
         options = {"groups": {"number": 2}, "special_values": {"number": [-8]}, "edges": "ground_truth"}
@@ -76,13 +51,22 @@ def test_the_figures_are_those_of_disclosure(
     result = dp.disclosure_of_key_sets(frames[0], frames[1:], key_sets, **options)
     assert result.key_sets == tuple(key_sets)
     assert result.targets == tuple(targets)
-    assert_those_of_disclosure(
-        result,
-        frames,
-        lambda keys: dp.disclosure(
-            frames[0], frames[1:], list(keys), [target for target in targets if target not in keys], **options
-        ),
-    )
+    assert (result.N_d, *result.N_s) == tuple(map(len, frames))
+    for frame in (result.identity, result.Dorig, result.DiSCO, result.key_overlap):
+        assert frame.index.names == ["keys", "synthesis"]
+        assert len(frame) == len(key_sets) * len(result.N_s)
+    same: Any = partial(pd.testing.assert_frame_equal, check_exact=True)
+    for keys in key_sets:
+        others = [target for target in targets if target not in keys]
+        one, label = dp.disclosure(frames[0], frames[1:], list(keys), others, **options), ", ".join(keys)
+        same(result.identity.loc[label], one.identity[list(result.identity.columns)])
+        same(result.key_overlap.loc[label], one.key_overlap.loc["(whole key)"])
+        for measure, frame in (("Dorig", result.Dorig), ("DiSCO", result.DiSCO)):
+            assert frame.columns.tolist() == targets
+            figures: Any = frame.loc[label]
+            assert figures[[name for name in targets if name in keys]].isna().all(axis=None)
+            expected = one.attribute[measure].unstack("target")[others]
+            same(figures[others], expected, check_names=False)
 
 
 def test_a_summary_row_per_set() -> None:

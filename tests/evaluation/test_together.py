@@ -50,16 +50,12 @@ def test_figures_are_those_of_the_records_and_within_their_bounds(case: Case) ->
         assert row["DiSCO_any_beyond_chance"] == (beyond if beyond > by_chance else min(beyond, 0))
     in_any = records.unique_in_any(gt, sds, case.keys)
     assert result.together_identity["repU_any"].to_dict() == {len(sds): 100 * in_any / len(gt)}
-    assert_within_bounds(result)
-
-
-def assert_within_bounds(result: dp.Disclosure) -> None:
-    """At least the largest DiSCO, at most their sum; agreed is among any."""
+    # At least the largest DiSCO, at most their sum; agreed is among any.
     of_target = result.attribute["DiSCO"].groupby(level="target", sort=False)
-    in_any = result.together["any"]
-    assert (in_any >= of_target.max()).all()
-    assert (in_any <= of_target.sum() + 1e-9).all()
-    assert (result.together["agreed"] <= in_any).all()
+    disclosed = result.together["any"]
+    assert (disclosed >= of_target.max()).all()
+    assert (disclosed <= of_target.sum() + 1e-9).all()
+    assert (result.together["agreed"] <= disclosed).all()
     repU = result.identity["repU"]
     assert repU.max() <= result.together_identity["repU_any"].item() <= repU.sum() + 1e-9
 
