@@ -396,11 +396,11 @@ def _find_holdout(result: Disclosure, figure: str) -> dict[tuple[str, Part], flo
     """Return the figure of the holdout by target and synthesis."""
     if result.holdout.empty:
         return {}
-    rows = result.holdout.reset_index()
-    rows = rows[rows["measure"] == figure]
+    figures: dict[Any, float] = result.holdout["holdout"].to_dict()
     return {
         (str(target), int(synthesis)): float(value)
-        for target, synthesis, value in zip(rows["target"], rows["synthesis"], rows["holdout"], strict=True)
+        for (target, synthesis, measure), value in figures.items()
+        if measure == figure
     }
 
 
@@ -414,15 +414,14 @@ def _count_failed_controls(result: Disclosure) -> Iterator[FigureRow]:
             continue
         of_file = attribute.xs(synthesis, level="synthesis")
         is_complete = set(map(str, of_file.index)) >= set(map(str, result.targets))
-        deviations = [
-            (float(identity.loc[synthesis, "copy_UiO"]) - float(identity.loc[synthesis, "copy_repU"]), 0.0),
-            *((missed, 0.0) for missed in of_file["copy_Dorig"] - of_file["copy_DiSCO"]),
-            *((difference, 0.0) for difference in of_file["copy_difference"]),
-            *((deviation, LARGEST_DEVIATION) for deviation in of_file["permuted_deviation"]),
-            *((deviation, LARGEST_DEVIATION) for deviation in of_file["half_deviation"]),
+        exact = [
+            float(identity.loc[synthesis, "copy_UiO"]) - float(identity.loc[synthesis, "copy_repU"]),
+            *(of_file["copy_Dorig"] - of_file["copy_DiSCO"]),
+            *of_file["copy_difference"],
         ]
-        is_measured = is_complete and not any(math.isnan(deviation) for deviation, _ in deviations)
-        failed = sum(deviation > largest for deviation, largest in deviations)
+        drawn = [*of_file["permuted_deviation"], *of_file["half_deviation"]]
+        is_measured = is_complete and not any(map(math.isnan, (*exact, *drawn)))
+        failed = sum(missed > 0 for missed in exact) + sum(off > LARGEST_DEVIATION for off in drawn)
         yield FigureRow("controls", None, int(synthesis), value=float(failed) if is_measured else math.nan)
 
 
