@@ -76,7 +76,26 @@ def _measure_exposure(records: int, exposed: int, everybody: int, N_d: int) -> d
     }
 
 
-def merge_small_groups(records: IntArray, labels: Sequence[str], smallest: int) -> tuple[IntArray, list[str]]:
+def number_groups(columns: Sequence[CodedColumn], smallest: int) -> tuple[list[IntArray], list[str]]:
+    """Return the group of each record of the columns' tables, by their levels together, and all labels.
+
+    Small groups are merged into the last. Records with a level that GT lacks are in no group: -1.
+    """
+    combined = combine_columns(columns)
+    held = np.flatnonzero(combined.counts[0])
+    level_labels = [
+        [label or MISSING for label in column.label_each(combined.level_of(k)[held])]
+        for k, column in enumerate(columns)
+    ]
+    labels = [", ".join(labels_of_group) for labels_of_group in zip(*level_labels, strict=True)]
+    group = np.full(combined.size, -1)
+    group[held], names = _merge_small_groups(combined.counts[0][held], labels, smallest)
+    return [group[q] for q in combined.q], names
+
+
+def _merge_small_groups(
+    records: IntArray, labels: Sequence[str], smallest: int
+) -> tuple[IntArray, list[str]]:
     """Return the group of each level and the labels of the groups; small ones are merged into the last."""
     merged = set(merged_groups(records, smallest).tolist())
     kept = [level for level in range(len(records)) if level not in merged]
@@ -136,11 +155,12 @@ def measure_worst_groups(
     target = Target(column, exclusions, math.inf, band=plan.grouping.band_of(column))
     group_columns = [by_name[name] for name in whole.group_columns if name in by_name and name != worst]
     by = choose_group_columns(group_columns, whole.special_values)
-    q, members = combine_columns(keys), [_number_groups(of, whole.smallest_count) for of in by]
+    members = [number_groups([column.only([0])], whole.smallest_count) for column in by]
+    q = combine_columns(keys)
     rows: dict[tuple[Any, ...], dict[str, Any]] = {}
     for synthesis in range(1, len(q.q)):
         added = Contributions(place_records(q, target, synthesis, drawn.unit))
-        for group_column, (group_of_record, labels) in zip(by, members, strict=True):
+        for group_column, ([group_of_record], labels) in zip(by, members, strict=True):
             figures = measure_groups(added, group_of_record, len(labels), drawn)
             for label, of_group in zip(labels, figures, strict=True):
                 rows[group_column.name, label, worst, synthesis] = of_group
@@ -167,14 +187,3 @@ def choose_group_columns(
         if grouped.size <= MOST_LEVELS:
             chosen.append(grouped)
     return chosen
-
-
-def _number_groups(column: CodedColumn, smallest_count: int) -> tuple[Any, list[str]]:
-    """Return the group of each GT record and the labels of the groups, without levels that nobody has."""
-    records = column.counts[0]
-    occurring = np.flatnonzero(records)
-    labels = [label or MISSING for label in column.label_each(occurring)]
-    number, names = merge_small_groups(records[occurring], labels, smallest_count)
-    group_of_level = np.zeros(column.size, dtype=np.int64)
-    group_of_level[occurring] = number
-    return group_of_level[column.codes[0]], names

@@ -21,7 +21,7 @@ from disclosure_pipeline.evaluation.counts import (
     place_records,
     plan_measures,
 )
-from disclosure_pipeline.evaluation.exposed_groups import MISSING, measure_groups, merge_small_groups
+from disclosure_pipeline.evaluation.exposed_groups import measure_groups, number_groups
 from disclosure_pipeline.evaluation.frames import FiguresFrame, to_row
 from disclosure_pipeline.evaluation.holdout import (
     count_records_per_unit,
@@ -37,7 +37,6 @@ from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.alignment import holds_values, number_owners, weigh_owners
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
-from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, describe_argument, suggest_names
 from disclosure_pipeline.tables.sources import Columns, Syntheses, TableSource
 
@@ -133,7 +132,13 @@ def subgroups(
         per_unit, held = count_records_per_unit(prepared, ignore_progress), prepared.build_request()
         q_held, nobody = combine_columns(held.keys), np.arange(prepared.records)
         measured = {name: column.only([0, prepared.table]) for name, column in prepared.grouped.items()}
-    (group_of_record, *of_holdout), labels = _group_records(names, people, measured, smallest)
+    by_columns = [
+        measured[name]
+        if name in measured
+        else code_column(name, [frame[name] for frame in people], (GROUND_TRUTH, HOLDOUT)[: len(people)])
+        for name in names
+    ]
+    (group_of_record, *of_holdout), labels = number_groups(by_columns, smallest)
     owners = number_owners(tables.frames, unit)
     of_GT = PeopleRecords({}, owners, weigh_owners(tables.frames, weights), tuple(plan.bases))
     rows: dict[tuple[int, int, int], dict[str, float]] = {}
@@ -164,33 +169,6 @@ def _check_by(by: Any, columns: Sequence[Any], table: str) -> list[Any]:
                 f"Column {describe_argument(name)} of by is not in {table}. {suggest_names(name, columns)}"
             )
     return names
-
-
-def _group_records(
-    names: Sequence[Any],
-    people: Sequence[pd.DataFrame],
-    measured: Mapping[Any, CodedColumn],
-    smallest: int,
-) -> tuple[list[IntArray], list[str]]:
-    """Return the group of each record of GT, and perhaps of the holdout, and the labels of the groups.
-
-    Small groups are merged into the last. Records with a level that GT lacks are in no group: -1.
-    """
-    tables = (GROUND_TRUTH, HOLDOUT)[: len(people)]
-    columns = [
-        measured[name] if name in measured else code_column(name, [frame[name] for frame in people], tables)
-        for name in names
-    ]
-    combined = combine_columns(columns)
-    held = np.flatnonzero(combined.counts[0])
-    level_labels = [
-        [label or MISSING for label in column.label_each(combined.level_of(k)[held])]
-        for k, column in enumerate(columns)
-    ]
-    labels = [", ".join(labels_of_group) for labels_of_group in zip(*level_labels, strict=True)]
-    group = np.full(combined.size, -1)
-    group[held], names_of_groups = merge_small_groups(combined.counts[0][held], labels, smallest)
-    return [group[q] for q in combined.q], names_of_groups
 
 
 def _compare_with_holdout(
