@@ -32,7 +32,7 @@ from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.catalogue import OF_BANDS, OF_KEYS, OF_TARGETS
 from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
-from disclosure_pipeline.measures.copies import UniqueHits, unique_hits
+from disclosure_pipeline.measures.copies import unique_hits
 from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared, Overlap
@@ -168,7 +168,6 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
             )
         },
         ["synthesis"],
-        [*_OF_KEYS, *list_figures(UniqueHits)],
     )
     in_bands = {
         (target, synthesis): {"within": str(plan.grouping.within[target]), **figures}
@@ -212,7 +211,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
             [*per_target, "table"],
             [*STEPS, "remaining"],
         ),
-        key_overlap=_build_overlap_frame(key_overlap),
+        key_overlap=build_frame(key_overlap, ["key", "synthesis"]),
         target_overlap=build_frame(target_overlap, per_target, list_figures(Overlap), attribute_frame),
         warnings=doubts,
         comparability_doubts=doubts,
@@ -225,11 +224,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
 
 def build_key_overlap(counts: Counts) -> pd.DataFrame:
     """Return the frame `key_overlap`, for which only the keys need to be counted."""
-    return _build_overlap_frame(_compare_columns(counts, LEAST_SHARED)[0])
-
-
-def _build_overlap_frame(rows: Rows) -> pd.DataFrame:
-    return build_frame(rows, ["key", "synthesis"], list_figures(Overlap))
+    return build_frame(_compare_columns(counts, LEAST_SHARED)[0], ["key", "synthesis"])
 
 
 def _compare_columns(counts: Counts, least: LeastShared) -> tuple[Rows, Rows, tuple[str, ...]]:

@@ -27,7 +27,7 @@ from disclosure_pipeline.evaluation.copies import measure_record_sets
 from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, MeasuringPlan, WholeRecords
 from disclosure_pipeline.evaluation.found_groups import MOST_PEOPLE, find_in_groups
 from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
-from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
+from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, to_row
 from disclosure_pipeline.evaluation.record_sets import (
     PeopleRecords,
     RecordSets,
@@ -136,8 +136,7 @@ def measure_found(
         for way, row in by_way.items():
             bounded = {"found_beyond_chance": row.figures.bounded}
             rows[way, synthesis] = {"where": row.where, "basis": row.basis, **to_row(row.figures), **bounded}
-    columns = ["where", "basis", *list_figures(Found), "found_beyond_chance"]
-    found = build_frame(rows, ["way", "synthesis"], columns)
+    found = build_frame(rows, ["way", "synthesis"])
     return found, pd.DataFrame.from_dict(limits, orient="index").rename_axis(index="synthesis")
 
 
@@ -410,8 +409,7 @@ def found(
             }
             for row in (*equal, *near.rows)
         }
-    described = ["columns", "tolerance", "group", "basis", *list_figures(Found), "found_beyond_chance"]
-    return FiguresFrame(build_frame(rows, ["table", "way"], described))
+    return FiguresFrame(build_frame(rows, ["table", "way"]))
 
 
 def _count_shared(opened: OpenedTables, unit: Hashable | None) -> RecordSets:

@@ -29,7 +29,6 @@ from disclosure_pipeline.measures import certainty
 from disclosure_pipeline.measures.catalogue import OF_TARGETS
 from disclosure_pipeline.measures.exact import IntArray, percent
 from disclosure_pipeline.measures.holdout import (
-    HoldoutComparison,
     Membership,
     MembershipClaims,
     compare_with_holdout,
@@ -157,8 +156,7 @@ def _measure_holdout(
                     figure, N_d / per_unit[0], figures[1][measure], records / per_unit[1]
                 )
                 rows[(target.column.name, j + 1, measure)] = to_row(row)
-    frame = build_frame(rows, ["target", "synthesis", "measure"], list_figures(HoldoutComparison))
-    return frame, holdout_counts.keys
+    return build_frame(rows, ["target", "synthesis", "measure"]), holdout_counts.keys
 
 
 def count_records_per_unit(prepared: PreparedHoldout, on_progress: OnProgress) -> tuple[float, float]:
@@ -327,7 +325,7 @@ def _measure_membership(
     if len(by_keys) > 1:
         stacked[(1,)] = attack(*_count_in_stack(prepared, shared, on_progress), prepared.syntheses)
     return (
-        build_frame(rows, ["synthesis"], list_figures(Membership)),
+        build_frame(rows, ["synthesis"]),
         build_frame(stacked, ["synthesis"], list_figures(Membership)),
     )
 

@@ -16,9 +16,9 @@ from disclosure_pipeline.counting.memory.nearest_records import (
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.arguments import require_whole_number
-from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, list_figures, to_row
+from disclosure_pipeline.evaluation.frames import FiguresFrame, build_frame, to_row
 from disclosure_pipeline.measures.exact import IntArray, Mask, total
-from disclosure_pipeline.measures.nearest import Nearness, nearness
+from disclosure_pipeline.measures.nearest import nearness
 from disclosure_pipeline.tables.alignment import number_owners
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.sources import Syntheses, TableSource
@@ -122,7 +122,7 @@ def _build_frame(distances: Iterable[Sequence[IntArray]]) -> pd.DataFrame:
         for synthesis, (to_SD, to_others) in enumerate(distances, start=1)
         for row, kind in enumerate(DISTANCES)
     }
-    return build_frame(rows, ["synthesis", "distance"], list_figures(Nearness))
+    return build_frame(rows, ["synthesis", "distance"])
 
 
 def _draw_records(records: int, n: int, rng: np.random.Generator) -> Mask:

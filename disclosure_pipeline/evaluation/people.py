@@ -29,7 +29,7 @@ from disclosure_pipeline.evaluation.figures import (
     add_beyond_chance,
     compare_records,
 )
-from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
+from disclosure_pipeline.evaluation.frames import build_frame, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evaluation.sensitive_levels import measure_levels
@@ -49,7 +49,6 @@ from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys, Rows
 from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
 from disclosure_pipeline.measures.survey import (
-    HouseholdRisk,
     household_risk,
     population_disclosure,
     population_risk,
@@ -146,7 +145,7 @@ def _measure_keys_by_unit(
         of_synthesis["unique_hits_beyond_se"] *= math.sqrt(records.records_per_unit)
         hits[synthesis] = of_synthesis
         risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
-    return hits, build_frame(risks, ["synthesis"], list_figures(HouseholdRisk))
+    return hits, build_frame(risks, ["synthesis"])
 
 
 def _measure_in_population(

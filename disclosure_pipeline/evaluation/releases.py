@@ -113,13 +113,14 @@ def measure_together(
             counts=counts,
             records=tuple(int(level_counts.sum()) for level_counts in request.keys[0].counts),
         )
-        others = compare_records(counts_with_columns)
         if units:
             of_tables = {
                 name: plan.grouping.apply(column).only(tables) for name, column in units.columns.items()
             }
             people = replace(units, columns=of_tables)
             others, _ = measure_people(people, counts_with_columns, release_plan)
+        else:
+            others = compare_records(counts_with_columns)
         result = build_disclosure(counts_with_columns, release_plan, others)
         frames[number] = result.together
         repU_any[number] = result.together_identity["repU_any"].item()

@@ -22,7 +22,7 @@ import pandas as pd
 from disclosure_pipeline.counting.memory.cell_tables import count_pair
 from disclosure_pipeline.counting.opening import read_shared_columns
 from disclosure_pipeline.errors import ComparabilityWarning
-from disclosure_pipeline.evaluation.frames import build_frame, list_figures, to_row
+from disclosure_pipeline.evaluation.frames import build_frame, to_row
 from disclosure_pipeline.measures.band_places import Band
 from disclosure_pipeline.measures.exact import Floats, IntArray, percent
 from disclosure_pipeline.measures.resemblance import (
@@ -31,7 +31,6 @@ from disclosure_pipeline.measures.resemblance import (
     JointTables,
     Overlap,
     RankGroups,
-    Resemblance,
     SharedCounts,
     distance_relabelled,
     find_heaps,
@@ -399,10 +398,8 @@ def measure_resemblance(coded: Sequence[CodedColumn]) -> TablesResemblance:
         for synthesis, figures in enumerate(pair_figures, start=1)
     }
     return TablesResemblance(
-        build_frame(column_rows, ["column", "synthesis"], [*list_figures(Resemblance), "TVD_relabelled"]),
-        build_frame(pair_rows, ["column_1", "column_2", "synthesis"], list_figures(Resemblance))
-        if pair_rows
-        else pd.DataFrame(),
+        build_frame(column_rows, ["column", "synthesis"]),
+        build_frame(pair_rows, ["column_1", "column_2", "synthesis"]) if pair_rows else pd.DataFrame(),
     )
 
 
