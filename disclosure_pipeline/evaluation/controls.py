@@ -18,6 +18,7 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import open_tables
 from disclosure_pipeline.evaluation.counts import combine_columns, plan_measures
 from disclosure_pipeline.evaluation.disclosure import measure
+from disclosure_pipeline.evaluation.frames import build_frame
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.chance import permuted_DCAP, standard_errors
 from disclosure_pipeline.measures.exact import IntArray, Mask, percent
@@ -63,10 +64,9 @@ def controls(
     of_permuted = tables.run([ground_truth, *_permute_targets(syntheses, targets, rng)])
     of_halves = _compare_halves(ground_truth, tables, rng, unit)
     identity, rows = {}, {}
-    for synthesis in range(1, len(frames)):
-        for target in targets:
-            known = _expect_of_copy(of_copy.cells[target][0])
-            measured = of_copy.engine_figures(target)
+    for target in targets:
+        known, measured = _expect_of_copy(of_copy.cells[target][0]), of_copy.engine_figures(target)
+        for synthesis in range(1, len(frames)):
             identity[synthesis] = {"copy_UiO": known["UiO"], "copy_repU": measured["repU"]}
             rows[target, synthesis] = {
                 "copy_Dorig": known["Dorig"],
@@ -75,11 +75,8 @@ def controls(
                 **_compare_permuted(of_permuted, target, synthesis),
                 **of_halves[target],
             }
-    index = pd.MultiIndex.from_tuples(sorted(rows, key=lambda row: list(targets).index(row[0])))
-    return (
-        pd.DataFrame.from_dict(identity, orient="index").rename_axis("synthesis"),
-        pd.DataFrame([rows[row] for row in index], index=index.set_names(["target", "synthesis"])),
-    )
+    of_syntheses = pd.DataFrame.from_dict(identity, orient="index").rename_axis("synthesis")
+    return of_syntheses, build_frame(rows, ["target", "synthesis"])
 
 
 @dataclass(frozen=True)
