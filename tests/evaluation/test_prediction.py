@@ -116,13 +116,9 @@ def codes(records: Sequence[Record], column: str) -> Any:
 def training_of_same_size(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[list[int], list[list[int]]]:
     """The SD records, and for each GT record the GT records, that `gain_over_GT` learns from."""
     folds = make_folds(codes(gt, "t"), 1000, 0, np.arange(len(gt)))
-    drawn = draw_training_records([codes(sd, column) for column in ("c", "n", "t")], folds, 0)
-    of_record: dict[int, list[int]] = {}
-    for fold, thinned in zip(folds, drawn.folds, strict=True):
-        used = fold if thinned is None else thinned
-        of_record |= {int(i): used.training.tolist() for i in used.held_out}
-    synthetic = range(len(sd)) if drawn.synthetic is None else drawn.synthetic
-    return [int(i) for i in synthetic], [of_record[i] for i in range(len(gt))]
+    synthetic, drawn = draw_training_records([codes(sd, column) for column in ("c", "n", "t")], folds, 0)
+    of_record = {int(i): fold.training.tolist() for fold in drawn for i in fold.held_out}
+    return synthetic.tolist(), [of_record[i] for i in range(len(gt))]
 
 
 @examples(15)
@@ -327,15 +323,14 @@ def test_every_record_is_predicted_once_and_never_by_its_unit(
 @given(gt=st.integers(2, 40), sd=st.integers(1, 60), folds=st.integers(2, 12), seed=st.integers(0, 3))
 def test_both_tables_are_learned_from_in_equal_numbers(gt: int, sd: int, folds: int, seed: int) -> None:
     parts = make_folds(np.zeros(gt, dtype=np.int64), folds, seed, np.arange(gt))
-    drawn = draw_training_records([np.arange(sd)[::-1] % 7, np.arange(sd)], parts, seed)
-    from_SD = sd if drawn.synthetic is None else len(set(drawn.synthetic.tolist()))
-    for fold, thinned in zip(parts, drawn.folds, strict=True):
-        used = fold if thinned is None else thinned
+    synthetic, drawn = draw_training_records([np.arange(sd)[::-1] % 7, np.arange(sd)], parts, seed)
+    from_SD = len(set(synthetic.tolist()))
+    for fold, used in zip(parts, drawn, strict=True):
         assert used.held_out.tolist() == fold.held_out.tolist()
         assert set(used.training.tolist()) <= set(fold.training.tolist())
         assert len(set(used.training.tolist())) == len(used.training)
         assert abs(len(used.training) - from_SD) <= 1
-    assert from_SD == sd or all(thinned is None for thinned in drawn.folds)
+    assert from_SD == sd or all(used is fold for fold, used in zip(parts, drawn, strict=True))
 
 
 def test_more_records_of_an_honest_table_are_no_leak_and_copied_ones_are() -> None:

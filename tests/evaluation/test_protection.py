@@ -27,9 +27,6 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.measures.protection import METHODS
 from disclosure_pipeline.measures.samples import mean_of_population
 
-INDEPENDENT = 20_000
-
-
 # Against the reference
 
 
@@ -406,7 +403,7 @@ def unique_copy(rows: int) -> pd.DataFrame:
 
 def test_sdmetrics_estimates_a_copy_to_be_safe() -> None:
     estimate = pytest.importorskip("sdmetrics.single_table").DisclosureProtectionEstimate
-    gt = unique_copy(INDEPENDENT)
+    gt = unique_copy(20_000)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         actual = estimate.compute_breakdown(

@@ -18,10 +18,9 @@ from support.strategies import library_exclusions
 
 import disclosure_pipeline as dp
 
-FOLDER = SD2011
 pytestmark = pytest.mark.skipif(
-    not (FOLDER / "expected.json").exists(),
-    reason=f"the example data are not there: {FOLDER} has no expected.json",
+    not (SD2011 / "expected.json").exists(),
+    reason=f"the example data are not there: {SD2011} has no expected.json",
 )
 
 TARGETS = ("depress", "income", "ls", "marital", "workab")
@@ -60,14 +59,14 @@ Case = Mapping[str, Any]
 @cache
 def expected() -> Mapping[str, Case]:
     """Every case with its figures."""
-    actual: Mapping[str, Case] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+    actual: Mapping[str, Case] = json.loads((SD2011 / "expected.json").read_text(encoding="utf-8"))
     return actual
 
 
 @cache
 def frame(name: str) -> pd.DataFrame:
     """A table, in which only an empty field is a missing value."""
-    return pd.read_csv(FOLDER / name, keep_default_na=False, na_values=[""])
+    return pd.read_csv(SD2011 / name, keep_default_na=False, na_values=[""])
 
 
 @cache

@@ -57,35 +57,24 @@ def make_folds(strata: IntArray, folds: int, seed: int, unit: IntArray) -> list[
     return [Fold(np.flatnonzero(fold == k), np.flatnonzero(fold != k)) for k in range(n)]
 
 
-@dataclass(frozen=True)
-class EqualSizes:
-    """Equal numbers (give or take one) of training records from SD and from each fold of GT.
+def draw_training_records(
+    columns: Sequence[IntArray], folds: Sequence[Fold], seed: int
+) -> tuple[IntArray, list[Fold]]:
+    """Draw as many training records (give or take one) from the larger table as the smaller one has.
 
-    None for `synthetic`, or for a fold, means all of its records.
-    """
-
-    synthetic: IntArray | None
-    folds: tuple[Fold | None, ...]
-
-
-def draw_training_records(columns: Sequence[IntArray], folds: Sequence[Fold], seed: int) -> EqualSizes:
-    """Draw as many training records from the larger table as the smaller one has.
-
-    `columns` are the codes of the SD records, which are sorted by them, so that the order of the table makes
-    no difference.
+    Return SD's, and each fold of GT: the same object where all of its records are learned from. `columns` are
+    the codes of the SD records, which are sorted by them, so that the order of the table makes no difference.
     """
     size = min(len(columns[0]), *(len(fold.training) for fold in folds))
-    synthetic = None
-    if len(columns[0]) > size + 1:
-        order = np.lexsort(list(reversed(columns)))
-        synthetic = order[_draw(len(order), size, seed)]
-    thinned = [
+    synthetic = np.arange(len(columns[0]))
+    if len(synthetic) > size + 1:
+        synthetic = np.lexsort(list(reversed(columns)))[_draw(len(synthetic), size, seed)]
+    return synthetic, [
         Fold(fold.held_out, fold.training[_draw(len(fold.training), size, seed)])
         if len(fold.training) > size + 1
-        else None
+        else fold
         for fold in folds
     ]
-    return EqualSizes(synthetic, tuple(thinned))
 
 
 def _draw(records: int, size: int, seed: int) -> IntArray:
@@ -127,14 +116,14 @@ def classify(
         q_GT, q_SD = shared_space.q
         guess, confidence_SD = learner.predict_levels(shared_space, q_SD, t_SD, q_GT, true)
         codes = [*(key.column.codes[synthesis] for key in keys), t_SD]
-        sizes = draw_training_records(codes, parts, learner.seed)
+        synthetic, equal_parts = draw_training_records(codes, parts, learner.seed)
         guess_same_size, correct_GT_same_size = guess, correct_GT.copy()
-        if sizes.synthetic is not None:
+        if len(synthetic) < len(t_SD):
             guess_same_size, _ = learner.predict_levels(
-                shared_space, q_SD[sizes.synthetic], t_SD[sizes.synthetic], q_GT, true
+                shared_space, q_SD[synthetic], t_SD[synthetic], q_GT, true
             )
-        for thinned in sizes.folds:
-            if thinned is not None:
+        for fold, thinned in zip(parts, equal_parts, strict=True):
+            if thinned is not fold:
                 correct_GT_same_size[thinned.held_out] = predict_fold(thinned)[0] == true[thinned.held_out]
         outcomes = Outcomes(
             correct_SD=guess == true,
