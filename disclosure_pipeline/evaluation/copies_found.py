@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -62,20 +62,6 @@ class CopiesFound:
         return tuple(finding.sentence for finding in self.findings)
 
 
-@dataclass(frozen=True)
-class CopyFrames:
-    """The frames `guards`, `partial_copies` and `found` of a result."""
-
-    guards: pd.DataFrame
-    partial_copies: pd.DataFrame
-    found: pd.DataFrame
-
-    @property
-    def frames(self) -> dict[str, Any]:
-        """The frames by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-
 def find_copied_people(found: pd.DataFrame, stacked: pd.DataFrame, files: int) -> CopiesFound:
     """Return what is found in each synthesis, and in all of them stacked if nothing is found in one.
 
@@ -132,10 +118,10 @@ def _describe(way: str, row: dict[Any, Any], value: float, bound: float, table: 
 
 def describe_alike(guards: pd.DataFrame) -> list[str]:
     """Return a doubt if the records of GT are all alike, so that copies could not be noticed."""
-    alike: Iterable[float] = guards["alike"].head(1) if len(guards) else ()
+    percentage: float = guards["alike"].iloc[0]
+    if not percentage > DEFAULTS["alike"]:
+        return []
     return [
         f"There is nothing to measure here, {GROUND_TRUTH} tells no one apart: {percentage:.1f} % of its "
         "records equal another person's in every column, so a copy could not be noticed."
-        for percentage in alike
-        if percentage > DEFAULTS["alike"]
     ]

@@ -112,6 +112,11 @@ class MeasuringPlan:
         return {} if self.weights is None else {WEIGHTED: self.weights}
 
     @property
+    def needs_records(self) -> bool:
+        """True if there are figures to which each record adds by its own unit, weight or level."""
+        return self.unit is not None or self.is_of_sample or bool(self.sensitive)
+
+    @property
     def of_units(self) -> MeasuringPlan:
         """The plan without the figures of a population, and of sensitive levels."""
         return replace(self, weights=None, sampling_fraction=None, sensitive={})

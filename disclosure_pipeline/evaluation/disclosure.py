@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.cells import count_tables
 from disclosure_pipeline.counting.opening import OpenedTables, link_tables, open_tables
 from disclosure_pipeline.errors import CopiesWarning, HoldoutWarning, InputError
 from disclosure_pipeline.evaluation.arguments import Exclusions
-from disclosure_pipeline.evaluation.copies_found import CopyFrames, describe_alike
+from disclosure_pipeline.evaluation.copies_found import describe_alike
 from disclosure_pipeline.evaluation.counts import (
     Counts,
     MeasuringPlan,
@@ -31,7 +31,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap, compare_records
 from disclosure_pipeline.evaluation.frames import to_row
-from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
+from disclosure_pipeline.evaluation.guards import CopyFrames, bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
 from disclosure_pipeline.evaluation.people import measure_people, weigh_people_copied
 from disclosure_pipeline.evaluation.record_sets import (
@@ -293,12 +293,12 @@ def look_for_copies(
         stacked = opened.stack_syntheses()
         of_stack = stacked.code(names, plan.grouping, on_progress)
         of_all = _measure_copies(count_people(stacked, of_stack, plan, on_progress), whole)
-        result = replace(result, stacked=replace(result.stacked, **of_all.frames))
+        result = replace(result, stacked=replace(result.stacked, **vars(of_all)))
     left_out = [name for name in shared if name not in names]
     if left_out:
         warning = f"Copies were looked for without the columns {listed(left_out)}: they cannot be compared."
         result = replace(result, warnings=(*result.warnings, warning))
-    return replace(result, **found.frames).with_doubts(describe_alike(found.guards))
+    return replace(result, **vars(found)).with_doubts(describe_alike(found.guards))
 
 
 def _measure_copies(records: RecordSets, whole: WholeRecords) -> CopyFrames:
@@ -344,7 +344,8 @@ def measure(
     else:
         coded = code_shared_columns(opened, plan.grouping, on_progress)
     request = build_request(plan, {column.name: column for column in coded})
-    people = people or read_records(opened, plan, on_progress, [column.name for column in coded])
+    if plan.needs_records and people is None:
+        people = read_records(opened, plan, on_progress, [column.name for column in coded])
     if whole is None:
         [counted] = count_tables(opened, [request], on_progress)
     else:
@@ -405,7 +406,7 @@ def _add_guards(
         exact_copies=pd.DataFrame(copied, index=syntheses),
         groups=_count_groups(grouped),
         subgroups=groups,
-        **guards.frames,
+        **vars(guards),
     )
     return replace(result, population=weigh_people_copied(result, people)) if people else result
 

@@ -129,8 +129,6 @@ GROUPS_OF_NUMBERS = 5
 MOST_RECORDS = 200_000
 """The number of records drawn from larger tables: enough to find the most exposed group."""
 
-_INDEX = ["column", "group", "target", "synthesis"]
-
 
 def measure_worst_groups(
     people: PeopleRecords | RecordSets,
@@ -165,7 +163,7 @@ def measure_worst_groups(
             for label, of_group in zip(labels, figures, strict=True):
                 rows[group_column.name, label, worst, synthesis] = of_group
     shown = {label: row for label, row in rows.items() if row["records"] >= whole.smallest_count}
-    return build_frame(shown, _INDEX) if shown else pd.DataFrame()
+    return build_frame(shown, ["column", "group", "target", "synthesis"]) if shown else pd.DataFrame()
 
 
 def find_worst_target(attribute: pd.DataFrame) -> Any:

@@ -49,8 +49,6 @@ Rows = dict[tuple[Any, ...], dict[str, Any]]
 
 @dataclass(frozen=True)
 class _TargetInSynthesis:
-    """A target and what was counted of it in one synthesis."""
-
     target: Target
     synthesis: int
     counted: TargetCounts
@@ -294,7 +292,6 @@ def _list_flag_columns(flag: type) -> list[str]:
 
 
 def _flag_levels(place: _TargetInSynthesis, plan: MeasuringPlan) -> Iterator[dict[str, Any]]:
-    """Yield the flags of the one-way check."""
     target, original_t = place.target.column, Grouped.from_positions(place.counted.count_people(place.target))
     for flag in one_way(place.counted.cells.DiSCO_t, original_t, plan.one_way):
         of_place = {"target": target.name, "synthesis": place.synthesis}

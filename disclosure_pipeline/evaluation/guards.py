@@ -12,7 +12,6 @@ import pandas as pd
 
 from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.evaluation.copies import measure_record_sets
-from disclosure_pipeline.evaluation.copies_found import CopyFrames
 from disclosure_pipeline.evaluation.counts import WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.found import measure_found
@@ -31,6 +30,15 @@ PAIRS_SAMPLE = 100_000
 """Records of each table that suffice for the distances of pairs of columns."""
 
 _PLAN = WholeRecords()
+
+
+@dataclass(frozen=True)
+class CopyFrames:
+    """The frames `guards`, `partial_copies` and `found` of a result."""
+
+    guards: pd.DataFrame
+    partial_copies: pd.DataFrame
+    found: pd.DataFrame
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ def read_records(
 
     Raise InputError if the unit is in a synthetic table or lacks values, or if a weight cannot be used.
     """
-    if plan.unit is None and not plan.is_of_sample and not plan.sensitive:
+    if not plan.needs_records:
         return None
     for name in plan.unit_columns:
         require_unit(name, opened.columns)
