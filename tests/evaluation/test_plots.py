@@ -31,7 +31,6 @@ from disclosure_pipeline.evaluation.plots.drawing import (
 
 pytestmark = on_some_days
 
-MOST_PLACES = 23 * 23
 SMOKING = from_counts([[20, 5], [30, 45]])
 SMOKING_SD = from_counts([[8, 7], [25, 60]])
 
@@ -117,7 +116,7 @@ def test_a_picture_of_many_records_is_as_small_as_one_of_few() -> None:
     )
     [places] = with_columns(individual_cap(gt, sd, ["k"], "t").to_dict(), "GT", "SD")
     assert places["records"].sum() == 20_000
-    assert len(places) <= MOST_PLACES
+    assert len(places) <= 23 * 23
     [bins] = with_columns(distributions(gt, [sd, gt], ["k"], "t").to_dict(), "CAP")
     assert len(bins) <= 2 * 23
 

@@ -26,7 +26,6 @@ from disclosure_pipeline.policy.verdict import Judgement, judge
 
 pytestmark = pytest.mark.usefixtures("no_guards")
 
-ROUNDING = 1e-6
 CAUSES = ["cancer", "heart", "other"]
 
 
@@ -59,7 +58,7 @@ def test_the_figures_are_those_of_the_reference(
     for name in ("DiSCO_at_n", "DiSCO_others", "DiSCO_beyond", "DiSCO_beyond_se"):
         assert row[name] == pytest.approx(len(gt) / people * of_level[name], abs=1e-5), name
     by_SD, by_others = sensitive.claims(gt, sd, "a", units)
-    assert row["told"] == pytest.approx(float(100 * sum(by_SD) / len(gt)), abs=ROUNDING)
+    assert row["told"] == pytest.approx(float(100 * sum(by_SD) / len(gt)), abs=1e-6)
     right, right_others = (
         float(100 * sum(map(mul, chances, with_level)) / sum(chances)) if sum(chances) else 0
         for chances in (by_SD, by_others)

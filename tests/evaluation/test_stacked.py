@@ -14,12 +14,8 @@ pytestmark = [pytest.mark.usefixtures("no_guards"), on_some_days]
 FIGURES = ("identity", "attribute", "cap", "one_way", "two_way", "excluded", "key_overlap", "target_overlap")
 
 
-def survey(*records: tuple[str, str]) -> pd.DataFrame:
-    return pd.DataFrame(records, columns=["place", "illness"])
-
-
 def test_one_synthesis_has_no_stack() -> None:
-    gt = survey(("north", "flu"), ("south", "cold"))
+    gt = pd.DataFrame({"place": ["north", "south"], "illness": ["flu", "cold"]})
     assert dp.disclosure(gt, gt, ["place"]).stacked is None
     assert dp.disclosure(gt, [gt], ["place"]).stacked is None
 
