@@ -269,8 +269,7 @@ def _list_rows(
         for place, basis in _list_places(entry, files):
             yield from _read_place(entry, place, read_frame(place.frame), sizes, basis, is_stacked=is_stacked)
         if entry.is_per_confidential_table:
-            name = FOUND_OF_CONFIDENTIAL if entry.about == "way" else CONFIDENTIAL
-            records, place = read_frame(name), entry.place
+            records, place = read_frame(FOUND_OF_CONFIDENTIAL), entry.place
             yield from _read_place(entry, place, records, sizes, is_stacked=is_stacked, label=CONFIDENTIAL)
 
 
@@ -311,7 +310,7 @@ def _read_place(
     last = max(of["releases"] for of in records) if place.frame in OVER_RELEASES else None
     for record in records:
         about = place.about or (None if label is None else str(record[label]))
-        if label == CONFIDENTIAL and entry.about == "way":
+        if label == CONFIDENTIAL:
             about = name_way(record["way"], str(about))
         part = _name_part(place.frame, record, last, is_stacked=is_stacked)
         value = _read_value(place, record)

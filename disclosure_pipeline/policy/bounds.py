@@ -59,7 +59,7 @@ class TargetBound(FrozenModel):
 
 
 class Bound(TargetBound):
-    """The bounds of one figure. A plain number is short for its first word: see `read_bound`."""
+    """The bounds of one figure. A plain number is short for the first word that the figure takes."""
 
     targets: Annotated[
         Mapping[str, Finite | TargetBound], Field(description="Targets with bounds of their own")

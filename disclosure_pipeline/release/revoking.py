@@ -53,11 +53,9 @@ class Revocation(FrozenModel):
     reason: Text
     revoked_at: Moment
 
-    def concerns(self, released: Predicate) -> bool:
+    def concerns(self, gate: str, candidate: str, snapshot: str) -> bool:
         """Return True if a release is of this gate, and of this candidate or snapshot."""
-        return self.gate == released.gate and (
-            self.candidate == released.candidate or self.snapshot == released.snapshot
-        )
+        return self.gate == gate and (self.candidate == candidate or self.snapshot == snapshot)
 
     def __str__(self) -> str:
         revoked_at = self.revoked_at.isoformat()
@@ -117,7 +115,8 @@ def find_revocations(
     """Return the revocations of a release, or of one of its tables; `files`: name -> sha256."""
     has_tables = any(revocation.tables for revocation in revocations)
     tables = set(_digest_tables(folder, files)) if has_tables else set()
-    return [entry for entry in revocations if entry.concerns(released) or tables.intersection(entry.tables)]
+    release = (released.gate, released.candidate, released.snapshot)
+    return [entry for entry in revocations if entry.concerns(*release) or tables.intersection(entry.tables)]
 
 
 def read_gate_revocations(releases: Path, keys: Sequence[TrustedKey]) -> tuple[Revocation, ...]:

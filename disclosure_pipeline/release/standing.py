@@ -186,14 +186,10 @@ def record_releases(folders: GateFolders) -> None:
             )
         published_at = predicate.published_at.astimezone(timezone.utc).isoformat()
         record_released(folders.store, Released(snapshot, published_at))
-    revoked = {
-        name
-        for revocation in read_gate_revocations(folders.releases, keys)
-        if revocation.gate == folders.gate.name
-        for name in (revocation.candidate, revocation.snapshot)
-    }
+    revocations = read_gate_revocations(folders.releases, keys)
     for release in gone:
-        if revoked & {release.snapshot.candidate, release.snapshot.sha256}:
+        names = (folders.gate.name, release.snapshot.candidate, release.snapshot.sha256)
+        if any(revocation.concerns(*names) for revocation in revocations):
             record_released(folders.store, replace(release, is_revoked=True))
 
 

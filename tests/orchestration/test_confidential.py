@@ -26,7 +26,7 @@ CLAUSES = {
     f"{name}[{about}]{' beyond' if 'beyond' in figure.statistics else ''}"
     for name, figure in FIGURES.items()
     if figure.is_per_confidential_table
-    for about in ([f"{way} of {NAME}" for way in WAYS] if figure.about == "way" else [NAME])
+    for about in (f"{way} of {NAME}" for way in WAYS)
 }
 LOOSE = {"repU": 100, "DiSCO": 100, "whole_key_overlap": 0, "key_overlap": 1}
 

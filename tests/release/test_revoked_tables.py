@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -10,11 +11,13 @@ from support import gate_steps, gates
 from support.gates import HONEST, Home, failures
 from support.sampling import on_some_days
 
-from disclosure_pipeline.candidates.store import STATEMENT, locate_revocations
-from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.candidates.released import read_recorded_releases, record_released
+from disclosure_pipeline.candidates.snapshot import Snapshot
+from disclosure_pipeline.candidates.store import STATEMENT, StoredFile, locate_revocations
+from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
 from disclosure_pipeline.release.keys import load_signer
 from disclosure_pipeline.release.published_tables import digest_published
-from disclosure_pipeline.release.standing import list_standings
+from disclosure_pipeline.release.standing import list_standings, record_releases
 from disclosure_pipeline.release.statement import build_statement, sign
 from disclosure_pipeline.runtime.files import hash_file
 
@@ -124,6 +127,19 @@ def test_status_says_so(revoked_home: Home) -> None:
         standings = {row["candidate"]: row["standing"] for row in json.loads(shown.stdout)["candidates"]}
         assert standings == {HONEST: "revoked", gates.COPY: "refused"}
         (revoked_home.published(HONEST) / STATEMENT).write_text("{}")
+
+
+def test_whose_bytes_are_gone_is_known_by_name_and_by_snapshot_apart(revoked_home: Home) -> None:
+    """Somebody may name a candidate as the snapshot of a revoked release."""
+    folders = folders_of(load_gate(gates.write_definition(revoked_home.path, gates.definition())))
+    [revoked] = read_recorded_releases(folders.store)
+    missing = StoredFile("a.csv", "0" * 64, 1)
+    for name, files in ((revoked.snapshot.sha256, (missing,)), (HONEST, (missing, *revoked.snapshot.files))):
+        record_released(folders.store, replace(revoked, snapshot=Snapshot(name, files)))
+    record_releases(folders)
+    recorded = {release.snapshot.candidate: release for release in read_recorded_releases(folders.store)}
+    assert recorded[HONEST].is_revoked
+    assert not recorded[revoked.snapshot.sha256].is_revoked
 
 
 def test_verify_finds_it_in_another_release(finished_home: Home) -> None:

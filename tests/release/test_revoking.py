@@ -97,10 +97,12 @@ def test_the_same_tables_under_another_name_are_revoked_too(release: Published) 
     revocation = release.revoke()
     with pytest.raises(VerificationError, match="is a revoked release"):
         release.beside(other("again")).verify()
-    predicate = releases.predicate()
-    assert revocation.concerns(predicate.model_copy(update={"snapshot": "0" * 64}))
-    assert not revocation.concerns(predicate.model_copy(update={"gate": "other"}))
-    assert not revocation.concerns(predicate.model_copy(update={"candidate": "x", "snapshot": "0" * 64}))
+    gate, candidate, snapshot = revocation.gate, revocation.candidate, revocation.snapshot
+    assert revocation.concerns(gate, candidate, "0" * 64)
+    assert revocation.concerns(gate, "x", snapshot)
+    assert not revocation.concerns("other", candidate, snapshot)
+    assert not revocation.concerns(gate, "x", "0" * 64)
+    assert not revocation.concerns(gate, snapshot, "0" * 64)
 
 
 def test_revocations_are_added_of_damaged_tables_too(release: Published) -> None:
