@@ -180,6 +180,13 @@ def uniform(seed: int) -> pd.DataFrame:
     return pd.DataFrame({name: rng.choice(sorted(PEOPLE[name].dropna().unique()), 3000) for name in PEOPLE})
 
 
+def test_a_copy_is_refused_as_before() -> None:
+    copy, keys = PEOPLE.sample(3000, replace=True, random_state=1), [*KEYS_OF_PEOPLE, "region"]
+    copied = dp.disclosure(PEOPLE, copy, keys, "health").identity.loc[1]
+    assert copied["unique_hits_beyond"] == copied["unique_hits"] - copied["unique_hits_others"] > 15
+    assert copied["unique_hits_beyond_chance"] == copied["unique_hits_beyond"]
+
+
 @pytest.mark.parametrize("keys", [KEYS_OF_PEOPLE, ["age", "region", "education"]])
 def test_columns_drawn_apart_are_at_most_what_is_expected(keys: list[str]) -> None:
     """Whatever the columns were made from: the people themselves, or uniform levels."""

@@ -5,11 +5,13 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+import yaml
 from pydantic import ValidationError
 from support import gates
 from support.gates import definition, gate
@@ -185,6 +187,15 @@ EARLIER = {
 @pytest.mark.parametrize("name", EARLIER)
 def test_an_earlier_name_says_what_to_write(name: str) -> None:
     assert EARLIER[name] in refusal(policy={"repU": 5, "DiSCO": 5, name: 5})
+
+
+def test_a_policy_of_six_lines_has_about_as_many_clauses_as_figures() -> None:
+    attributes = yaml.safe_load((Path(dp.__file__).parent / "defs/survey/defs.yaml").read_text())[
+        "attributes"
+    ]
+    clauses = Gate.model_validate(attributes).clauses()
+    assert len(clauses) == 21 + 7  # a clause for each way in which people are found
+    assert {clause.figure for clause in clauses} <= set(FIGURES)
 
 
 def test_a_gate_has_a_clause_for_every_bound() -> None:
