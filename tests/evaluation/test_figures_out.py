@@ -1,6 +1,7 @@
 """The figures of a result as a table that other programs read: Parquet, and JSON that a schema describes."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any, get_args
 
@@ -11,7 +12,13 @@ from pandas.testing import assert_frame_equal
 from support.paths import DOCS
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.evaluation.long_table import NUMBERS, view_frame
+from disclosure_pipeline.evaluation.long_table import (
+    ALL_FILES,
+    FURTHER,
+    NUMBERS,
+    tabulate_figures,
+    view_frame,
+)
 from disclosure_pipeline.evidence.dossier import collect_figures, to_rows
 from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.words import Basis
@@ -60,6 +67,18 @@ def test_the_frames_are_views_of_them(options: Any, measured: set[str]) -> None:
                 assert row[column] == of_frame[column], (name, column)
                 compared.add(name)
     assert compared > {"identity", "attribute", "found", "together", *measured}
+
+
+def test_all_files_as_one_have_the_further_columns_of_their_frames() -> None:
+    result = dp.disclosure(people(0), [people(1), people(2)], ["a", "b"], ["c"])
+    assert result.stacked is not None
+    further = [entry for entry in FURTHER.values() if entry.place.frame in {"attribute", "identity"}]
+    rows = [row for row in tabulate_figures(result, further) if row.part == ALL_FILES]
+    assert {row.figure for row in rows} == {entry.name for entry in further}
+    for row in rows:
+        frame, _, column = row.figure.partition(".")
+        [figure] = result.stacked.frame(frame)[column]
+        assert row.value == figure or math.isnan(figure), row.figure
 
 
 def test_parquet_keeps_them(result: dp.Disclosure, tmp_path: Path) -> None:
