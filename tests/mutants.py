@@ -65,7 +65,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "counting/memory": (
         *("tests/counting/test_packing.py", "tests/counting/test_conformance.py"),
-        *("tests/counting/test_kernel.py", "tests/evaluation/test_against_reference.py"),
+        *("tests/counting/test_kernel.py", "tests/counting/test_loops.py"),
+        "tests/evaluation/test_against_reference.py",
         *("tests/policy/test_guards.py", "tests/evaluation/test_copies.py"),
     ),
 }
