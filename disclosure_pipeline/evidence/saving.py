@@ -10,6 +10,7 @@ from disclosure_pipeline.evaluation.plots.drawing import FORMATS, save_chart
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.page.rendering import render_result
 from disclosure_pipeline.runtime.files import write_whole
+from disclosure_pipeline.tables.messages import describe_argument
 
 if TYPE_CHECKING:
     import altair as alt
@@ -27,7 +28,7 @@ def save(shown: Disclosure | alt.TopLevelMixin, path: str | Path) -> None:
         path: The file: of a page, its name ends in .html; of a chart, in .png, .svg or .html.
 
     Raises:
-        InputError: The path has another suffix.
+        InputError: It is neither a result nor a chart, or the path has another suffix.
 
     Example:
         >>> import tempfile
@@ -42,7 +43,13 @@ def save(shown: Disclosure | alt.TopLevelMixin, path: str | Path) -> None:
         ...     [path.read_text(encoding="utf-8")[:5] for path in sorted(Path(folder).iterdir())]
         ['<svg ', '<!DOC']
     """
+    import altair as alt
+
     path, is_page = Path(path), isinstance(shown, Disclosure)
+    if not isinstance(shown, Disclosure | alt.TopLevelMixin):
+        raise InputError(
+            f"Expected a result of disclosure(), or a chart of a plot method, not {describe_argument(shown)}."
+        )
     if path.suffix.lower().removeprefix(".") not in (("html",) if is_page else FORMATS):
         endings = (
             "page's file must end in .html" if is_page else "plot's file must end in .png, .svg or .html"

@@ -197,6 +197,13 @@ def test_a_plot_is_not_saved_as_anything_else(charts: dict[str, Any], tmp_path: 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("other", ["report", pd.DataFrame({"a": [1]}), None])
+def test_nothing_else_is_saved(other: Any, tmp_path: Path) -> None:
+    with pytest.raises(dp.InputError, match="Expected a result of disclosure"):
+        dp.save(other, tmp_path / "report.html")
+    assert not list(tmp_path.iterdir())
+
+
 def test_colours_are_those_of_the_palette_and_texts_can_be_read(charts: dict[str, Any]) -> None:
     named = {BLUE, TURQUOISE, PLUM, ORANGE, PALE_BLUE, TEXT, QUIET_TEXT, RULE, TEXT_ON_DARK}
     for name, chart in charts.items():
