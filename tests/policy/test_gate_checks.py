@@ -231,3 +231,12 @@ def test_a_unit_is_no_column_of_the_dictionary() -> None:
 def test_a_path_that_no_file_can_have_is_refused(name: str, path: str) -> None:
     with pytest.raises(ValidationError, match="a path"):
         Gate.model_validate(gates.definition(**{name: path}))
+
+
+def test_the_grouping_of_the_keys_leaves_out_the_targets() -> None:
+    columns = gates.definition()["columns"]
+    assert not gates.gate(columns=columns).key_grouping.groups  # those of the income
+    columns["income"].pop("groups")
+    of_gate = gates.gate(columns=columns, edges={"age": [0, 40, 120], "income": [0, 2000, 90000]})
+    assert {*of_gate.grouping.explicit} == {"age", "income"}
+    assert {*of_gate.key_grouping.explicit} == {"age"}
