@@ -250,12 +250,13 @@ def find_matches(boxes: Boxes, table: int, blocks: Sequence[Block]) -> Matches:
 
     Whoever is near in all columns but one is so in all columns of one of two blocks.
     """
+    threads = threads_for(len(boxes.columns[0].codes[table]))
+    at_a_time = _PAIRS_AT_A_TIME // max(threads, 1)  # as many in all, whatever the number of threads
     candidates = (
         (number, pairs)
         for number, block in enumerate(blocks)
-        for pairs in _find_candidates(boxes, block, table)
+        for pairs in _find_candidates(boxes, block, table, at_a_time)
     )
-    threads = threads_for(len(boxes.columns[0].codes[table]))
     compare = partial(_compare, boxes, table, blocks)
     parts = list(map_in_threads(candidates, compare, threads))
     if not parts:
@@ -294,7 +295,7 @@ def count_candidates(boxes: Boxes, table: int, blocks: Sequence[Block]) -> int:
     return sum(int((high - low).sum()) for low, high in ranges)
 
 
-def _find_candidates(boxes: Boxes, block: Block, table: int) -> Iterator[_Pairs]:
+def _find_candidates(boxes: Boxes, block: Block, table: int, at_a_time: int) -> Iterator[_Pairs]:
     """Yield pairs of a person and a record that agree in the block's categories and its first number."""
     low, high = block.find_range(boxes, table)
     _, order = block.sort(table)
@@ -303,7 +304,7 @@ def _find_candidates(boxes: Boxes, block: Block, table: int) -> Iterator[_Pairs]
     first = 0
     while first < boxes.people:
         before = ends[first - 1] if first else 0
-        last = max(int(np.searchsorted(ends, before + _PAIRS_AT_A_TIME, side="right")), first + 1)
+        last = max(int(np.searchsorted(ends, before + at_a_time, side="right")), first + 1)
         some = np.arange(first, min(last, boxes.people))
         person = np.repeat(some, records[some])
         yield person, order[np.repeat(low[some], records[some]) + aranges(records[some])]
