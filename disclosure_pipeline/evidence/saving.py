@@ -43,19 +43,19 @@ def save(shown: Disclosure | alt.TopLevelMixin, path: str | Path) -> None:
         ...     [path.read_text(encoding="utf-8")[:5] for path in sorted(Path(folder).iterdir())]
         ['<svg ', '<!DOC']
     """
-    import altair as alt
+    path = Path(path)
+    ending, named = path.suffix.lower().removeprefix("."), repr(path.suffix or "nothing")
+    if isinstance(shown, Disclosure):
+        if ending != "html":
+            raise InputError(f"The page's file must end in .html, not {named}.")
+        write_whole(path, render_result(shown).encode())
+        return
+    import altair as alt  # only a chart needs it
 
-    path, is_page = Path(path), isinstance(shown, Disclosure)
-    if not isinstance(shown, Disclosure | alt.TopLevelMixin):
+    if not isinstance(shown, alt.TopLevelMixin):
         raise InputError(
             f"Expected a result of disclosure(), or a chart of a plot method, not {describe_argument(shown)}."
         )
-    if path.suffix.lower().removeprefix(".") not in (("html",) if is_page else FORMATS):
-        endings = (
-            "page's file must end in .html" if is_page else "plot's file must end in .png, .svg or .html"
-        )
-        raise InputError(f"The {endings}, not {path.suffix or 'nothing'!r}.")
-    if isinstance(shown, Disclosure):
-        write_whole(path, render_result(shown).encode())
-    else:
-        save_chart(shown, path)
+    if ending not in FORMATS:
+        raise InputError(f"The plot's file must end in .png, .svg or .html, not {named}.")
+    save_chart(shown, path)
