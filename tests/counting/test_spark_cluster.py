@@ -35,5 +35,6 @@ def test_executors_in_processes_of_their_own(tmp_path: Path) -> None:
         f"{MASTER}: {EXECUTORS} executors beside the driver",
         "0 views left, 0 tables cached",
     ]
-    ran = [log.read_text() for log in home.glob("work/*/*/stderr")]
-    assert len(ran) == EXECUTORS and all("Finished task" in log for log in ran)
+    # A session that stops may start an executor for one that it has ended: it gets no task.
+    worked = [log for log in home.glob("work/*/*/stderr") if "Finished task" in log.read_text()]
+    assert len(worked) == EXECUTORS
