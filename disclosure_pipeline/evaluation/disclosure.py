@@ -31,7 +31,7 @@ from disclosure_pipeline.evaluation.counts import (
 from disclosure_pipeline.evaluation.exposed_groups import measure_worst_groups
 from disclosure_pipeline.evaluation.figures import build_disclosure, build_key_overlap, compare_records
 from disclosure_pipeline.evaluation.frames import to_row
-from disclosure_pipeline.evaluation.guards import CopyFrames, bound_guesses, measure_copies, measure_guards
+from disclosure_pipeline.evaluation.guards import bound_guesses, measure_copies, measure_guards
 from disclosure_pipeline.evaluation.holdout import PreparedHoldout, add_holdout, prepare_holdout
 from disclosure_pipeline.evaluation.people import measure_people, weigh_people_copied
 from disclosure_pipeline.evaluation.record_sets import (
@@ -288,23 +288,17 @@ def look_for_copies(
     names = [column.name for column in columns]
     is_small = result.N_d * max(result.N_s) * len(columns) <= MOST_COMPARED
     whole = WholeRecords(nearness=is_small, keys=plan.keys)
-    found = _measure_copies(count_people(opened, columns, plan, on_progress), whole)
+    found = measure_copies(count_people(opened, columns, plan, on_progress), whole)
     if result.stacked is not None:
         stacked = opened.stack_syntheses()
         of_stack = stacked.code(names, plan.grouping, on_progress)
-        of_all = _measure_copies(count_people(stacked, of_stack, plan, on_progress), whole)
+        of_all = measure_copies(count_people(stacked, of_stack, plan, on_progress), whole)
         result = replace(result, stacked=replace(result.stacked, **vars(of_all)))
     left_out = [name for name in shared if name not in names]
     if left_out:
         warning = f"Copies were looked for without the columns {listed(left_out)}: they cannot be compared."
         result = replace(result, warnings=(*result.warnings, warning))
     return replace(result, **vars(found)).with_doubts(describe_alike(found.guards))
-
-
-def _measure_copies(records: RecordSets, whole: WholeRecords) -> CopyFrames:
-    copies, N_d = measure_copies(records, whole), records.sizes[0].N_d
-    alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
-    return replace(copies, guards=copies.guards.assign(alike=alike))
 
 
 def _code_comparable(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +33,8 @@ _PLAN = WholeRecords()
 
 
 @dataclass(frozen=True)
-class CopyFrames:
-    """The frames `guards`, `partial_copies` and `found` of a result."""
-
-    guards: pd.DataFrame
-    partial_copies: pd.DataFrame
-    found: pd.DataFrame
-
-
-@dataclass(frozen=True)
-class GuardFigures(CopyFrames):
-    """The frames of the guards.
+class GuardFrames:
+    """The frames of the guards, as a result has them.
 
     `guards`: index synthesis. The figures of all columns that `copies()` returns. relabelled, missing_beyond:
     the largest `looks_renamed` and `missing_beyond` of `columns_apart`. alike: percent of the GT records that
@@ -58,10 +49,13 @@ class GuardFigures(CopyFrames):
     percentage points. `found`: index (way, synthesis), see `measure_found`.
     """
 
-    columns_apart: pd.DataFrame
+    guards: pd.DataFrame
+    partial_copies: pd.DataFrame
+    found: pd.DataFrame
+    columns_apart: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
-def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigures:
+def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFrames:
     """Return the guards over all shared columns, from the counts of their sets."""
     copies = measure_copies(records, plan)
     sizes, per_unit = records.sizes, records.records_per_unit
@@ -80,7 +74,6 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigu
                 "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **(to_row(figures) | {"repeats_beyond_chance": bounded}),
-                "alike": percent(size.N_d - counts.people.alone, size.N_d),
                 "equal_content": float(has_equal_content(counts, keys.shared.GT_in_SD, size)),
             }
         )
@@ -90,11 +83,11 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFigu
         frame[[name, f"{name}_se"]] = _find_farthest(distances, frame.index)
         frame[f"{name}_se"] *= math.sqrt(per_unit)
         frame = add_beyond_chance(frame, name, max(1, len(distances) // len(frame)))
-    return GuardFigures(frame, copies.partial_copies, copies.found, apart)
+    return replace(copies, guards=frame, columns_apart=apart)
 
 
-def measure_copies(records: RecordSets, plan: WholeRecords) -> CopyFrames:
-    """Return the guards of copies: see `measure_guards`."""
+def measure_copies(records: RecordSets, plan: WholeRecords) -> GuardFrames:
+    """Return the guards that need no distances of columns: see `GuardFrames`."""
     measured = measure_record_sets(records)
     index = pd.RangeIndex(1, len(records.whole) + 1, name="synthesis")
     whole = pd.DataFrame([measured[ALL_COLUMNS, synthesis] for synthesis in index], index=index)
@@ -104,7 +97,10 @@ def measure_copies(records: RecordSets, plan: WholeRecords) -> CopyFrames:
         for synthesis in index
     }
     found, limits = measure_found(records, measured, plan)
-    return CopyFrames(whole.join(limits), build_frame(rows, ["columns", "synthesis"]), found)
+    N_d = records.sizes[0].N_d
+    alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
+    guards = whole.join(limits).assign(alike=alike)
+    return GuardFrames(guards, build_frame(rows, ["columns", "synthesis"]), found)
 
 
 def bound_guesses(

@@ -85,7 +85,7 @@ class Disclosure:
     m > 1: the same result for all syntheses as one table.
 
     `copies`: the people found copied, in sentences. Its figures are in `guards`, `partial_copies` and
-    `found` (see `GuardFigures`), which are empty if copies were not looked for; the guards of other
+    `found` (see `GuardFrames`), which are empty if copies were not looked for; the guards of other
     things are a gate's. The frames of a gate are empty elsewhere: `guessed`, `exact_copies`, `groups`,
     `doubts` and `warning_counts`
     (`evaluation.disclosure`); `subgroups`; `over_releases` and `released_targets` (`measure_releases`);

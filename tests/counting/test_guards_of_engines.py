@@ -13,7 +13,7 @@ from support.sampling import DATABASES, examples, on_some_days
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables
 from disclosure_pipeline.evaluation import copies, guards
-from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
+from disclosure_pipeline.evaluation.guards import GuardFrames, measure_guards
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.runtime.progress import ignore_progress
 from disclosure_pipeline.tables.grouping import grouping_of
@@ -58,13 +58,13 @@ def code_all(opened: OpenedTables) -> list[CodedColumn]:
     return opened.code(list(opened.columns[0]), grouping_of(), ignore_progress)
 
 
-def measure(opened: OpenedTables) -> GuardFigures:
+def measure(opened: OpenedTables) -> GuardFrames:
     columns = code_all(opened)
     records, _ = count_record_sets(opened, columns, TARGETS)
     return measure_guards(records)
 
 
-def assert_the_same_guards(engine: str, frames: Sequence[pd.DataFrame], databases: Databases) -> GuardFigures:
+def assert_the_same_guards(engine: str, frames: Sequence[pd.DataFrame], databases: Databases) -> GuardFrames:
     with opened_by(engine, frames, databases) as opened:
         results = [measure(opened), *([measure(opened.stack_syntheses())] if len(frames) > 2 else [])]
     in_memory = FramesInMemory(tuple(frames), "memory")

@@ -23,7 +23,7 @@ from disclosure_pipeline.counting.partitioned.opened_files import FramesInParts
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import leak, synthesise
 from disclosure_pipeline.evaluation.counts import FEWEST_OF_GROUP, WholeRecords
-from disclosure_pipeline.evaluation.guards import GuardFigures, measure_guards
+from disclosure_pipeline.evaluation.guards import GuardFrames, measure_guards
 from disclosure_pipeline.evaluation.record_sets import RecordSets, count_record_sets
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
@@ -285,7 +285,7 @@ def count(tables: Sequence[pd.DataFrame], *, in_parts: bool = False) -> RecordSe
     return count_record_sets(opened, columns)[0]
 
 
-def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: int = 10) -> GuardFigures:
+def measure(tables: Sequence[pd.DataFrame], *, in_parts: bool = False, fewest: int = 10) -> GuardFrames:
     return measure_guards(count(tables, in_parts=in_parts), WholeRecords(fewest))
 
 
