@@ -20,7 +20,7 @@ from disclosure_pipeline.policy.gate import NAME, Gate
 from disclosure_pipeline.policy.reviewed_files import DefinitionError, Document, read_documents, read_file
 from disclosure_pipeline.tables.descriptions import Description
 from disclosure_pipeline.tables.dictionary import NUMERIC, Column, describe_problem
-from disclosure_pipeline.tables.inference import draft, make_column, propose_unit
+from disclosure_pipeline.tables.inference import Draft, draft, make_column, propose_unit
 from disclosure_pipeline.tables.messages import suggest_names
 from disclosure_pipeline.tables.sources import FileSource
 
@@ -91,46 +91,61 @@ def describe_table(
     unit = propose_unit(raw, {*keys, *targets, *groups, *special})
     raw = raw if unit is None else raw.drop(columns=unit)
     drafted = draft(raw, _FEWEST_RECORDS, {*groups, *special}, descriptions)
-    columns: dict[str, Column] = {}
+    for name in (*keys, *targets, *groups, *special):
+        if name not in drafted.columns:
+            raise InputError(f"There is no column {name!r}. {suggest_names(name, drafted.columns)}")
+    identifiers = {name for name, column in drafted.columns.items() if column.type == "text identifier"}
+    for name in (*keys, *targets):
+        if name in identifiers:
+            raise InputError(
+                f"Column {name!r} has a different value in every record, like an identifier: it cannot be a "
+                "key or a target."
+            )
+    chosen = tuple(targets) or tuple(
+        name for name in drafted.columns if name not in keys and name not in identifiers
+    )
+    proposed = {
+        name: number
+        for name, column in drafted.columns.items()
+        if name in (*keys, *chosen) and name not in groups and column.type in NUMERIC
+        for present in [raw[name][~raw[name].isin(column.missing_codes)]]
+        if (number := _propose_groups(present, len(keys) if name in keys else 0))
+    }
+    changes: dict[str, dict[str, Any]] = {
+        name: _forget_values((descriptions or {}).get(name, Description())) for name in drafted.columns
+    }
+    for name, number in {**proposed, **groups}.items():
+        changes[name]["groups"] = number
+    for name, codes in special.items():
+        changes[name]["special_values"] = tuple(int(code) if code == int(code) else code for code in codes)
+    columns = {
+        name: make_column(name, column.model_dump() | changes[name])
+        for name, column in drafted.columns.items()
+    }
+    notes = _describe_ranges(drafted)
+    for name in proposed:
+        notes[name] = f"{notes[name]}; {_GROUPED}" if columns[name].missing_codes else _GROUPED
+    return Schema(columns, notes, tuple(keys), chosen, unit)
+
+
+def _forget_values(described: Description) -> dict[str, Any]:
+    """Return the entries that leave out what a column's own values drafted, unless they are described."""
+    changes: dict[str, Any] = {"unit": ""}
+    if not described.labels and "levels" not in described.entries:
+        changes["levels"] = None
+    if "range" not in described.entries:
+        changes["range"] = None
+    return changes
+
+
+def _describe_ranges(drafted: Draft) -> dict[str, str]:
+    """Return the notes on columns, without those on levels, and with the ranges of this table."""
     notes = {}
     for name, note in drafted.notes.items():
         kept = "; ".join(part for part in note.split("; ") if "levels" not in part)
         if kept:
             notes[name] = _name_range(drafted.columns[name], kept)
-    for name in (*keys, *targets, *groups, *special):
-        if name not in drafted.columns:
-            raise InputError(f"There is no column {name!r}. {suggest_names(name, drafted.columns)}")
-    chosen = tuple(targets) or tuple(
-        name
-        for name, column in drafted.columns.items()
-        if name not in keys and column.type != "text identifier"
-    )
-    for name, column in drafted.columns.items():
-        if column.type == "text identifier" and name in (*keys, *chosen):
-            raise InputError(
-                f"Column {name!r} has a different value in every record, like an identifier: it cannot be a "
-                "key or a target."
-            )
-        changes: dict[str, Any] = {"unit": ""}
-        described = (descriptions or {}).get(name, Description())
-        if not described.labels and "levels" not in described.entries:
-            changes["levels"] = None
-        if "range" not in described.entries:
-            changes["range"] = None
-        if name in groups:
-            changes["groups"] = groups[name]
-        elif name in (*keys, *chosen) and column.type in NUMERIC:
-            present = raw[name][~raw[name].isin(column.missing_codes)]
-            number = _propose_groups(present, len(keys) if name in keys else 0)
-            if number:
-                changes["groups"] = number
-                notes[name] = f"{notes[name]}; {_GROUPED}" if column.missing_codes else _GROUPED
-        if name in special:
-            changes["special_values"] = tuple(
-                int(code) if code == int(code) else code for code in special[name]
-            )
-        columns[name] = make_column(name, column.model_dump() | changes)
-    return Schema(columns, notes, tuple(keys), chosen, unit)
+    return notes
 
 
 _GROUPED = "many values, so it is compared in groups: learning the group is a disclosure"

@@ -94,24 +94,28 @@ def _check_clauses(predicate: Predicate) -> Iterator[str]:
         if ("attribute", target) not in bounded:
             yield f"it has no bound on attribute disclosure of {target}"
     for stated in all_clauses:
-        is_control = stated in predicate.controls
-        clause = stated.to_clause(control=is_control)
-        if clause.control != is_control:
-            yield f"clause {stated.name} is {'no' if is_control else 'a'} control"
-            continue
-        if stated.name != clause.name:
-            yield f"clause {stated.name} must be named {clause.name} for its figure"
-        if not _is_loosened_as_stated(stated):
-            yield f"clause {stated.name} names a wrong default that it is loosened from"
-        written = _list_written_bounds(stated, predicate)
-        if written and stated.bound not in written:
-            yield f"clause {stated.name} has another bound than its policy"
-        if stated.outcome == "undetermined":
-            yield f"clause {stated.name} could not be determined"
-            continue
-        yield from _check_figures(stated, is_control=is_control)
-        if (is_control and stated.outcome != "kept") or (stated.outcome == "exceeded" and not stated.warns):
-            yield f"clause {stated.name} forbids an approval: {stated.words}"
+        yield from _check_clause(stated, predicate)
+
+
+def _check_clause(stated: AnyStatedClause, predicate: Predicate) -> Iterator[str]:
+    is_control = stated in predicate.controls
+    clause = stated.to_clause(control=is_control)
+    if clause.control != is_control:
+        yield f"clause {stated.name} is {'no' if is_control else 'a'} control"
+        return
+    if stated.name != clause.name:
+        yield f"clause {stated.name} must be named {clause.name} for its figure"
+    if not _is_loosened_as_stated(stated):
+        yield f"clause {stated.name} names a wrong default that it is loosened from"
+    written = _list_written_bounds(stated, predicate)
+    if written and stated.bound not in written:
+        yield f"clause {stated.name} has another bound than its policy"
+    if stated.outcome == "undetermined":
+        yield f"clause {stated.name} could not be determined"
+        return
+    yield from _check_figures(stated, is_control=is_control)
+    if (is_control and stated.outcome != "kept") or (stated.outcome == "exceeded" and not stated.warns):
+        yield f"clause {stated.name} forbids an approval: {stated.words}"
 
 
 def _find_required(stated: AnyStatedClause) -> RequiredBound | None:

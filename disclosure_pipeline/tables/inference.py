@@ -266,13 +266,7 @@ def _draft_column(
     text = read_levels(Column(type="category", missing_codes=codes), encoded.levels)
     not_missing = present & ~text.missing
     levels = encoded.levels.filter(pa.array(not_missing)).to_pylist()
-    is_code = not is_number and (mark_leading_zeros(encoded.levels) & not_missing).any()
-    kind: Type = "category"
-    for candidate in _CANDIDATES if levels else ():
-        unreadable = read_levels(Column(type=candidate), encoded.levels).unreadable & not_missing
-        if not unreadable.any() and not (is_code and candidate in NUMERIC):
-            kind = candidate
-            break
+    kind = _find_type(encoded.levels, not_missing, is_number)
     labelled, notes = described.apply_labels(levels, kind in NUMERIC)
     given = {**described.entries, "missing_codes": codes}
     if described.types:
@@ -311,6 +305,18 @@ def _draft_column(
         drafted["levels"], note = _draft_levels(encoded, text.values, not_missing, smallest_count)
         notes += [note] if note else []
     return {**drafted, **given}, "; ".join(notes)
+
+
+def _find_type(levels: Any, not_missing: Any, is_number: bool) -> Type:
+    """Return the first type that reads all levels; not a number, unless asked for, if any begins with 0."""
+    if not not_missing.any():
+        return "category"
+    is_code = not is_number and (mark_leading_zeros(levels) & not_missing).any()
+    for candidate in _CANDIDATES:
+        unreadable = read_levels(Column(type=candidate), levels).unreadable & not_missing
+        if not unreadable.any() and not (is_code and candidate in NUMERIC):
+            return candidate
+    return "category"
 
 
 def _draft_unit_and_range(
