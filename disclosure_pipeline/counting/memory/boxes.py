@@ -239,9 +239,20 @@ class Block:
 
 
 def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[Block]:
-    """Deal the columns to blocks, the most selective first."""
-    in_order = sorted(range(len(columns)), key=lambda k: share_near(columns[k]))
-    dealt = [in_order[block::blocks] for block in range(blocks)]
+    """Deal the columns to blocks, the most selective first, so that each block has few records near a person.
+
+    Of a block's numbers only the first one narrows its records.
+    """
+    shares = [share_near(column) for column in columns]
+    dealt: list[list[int]] = [[] for _ in range(blocks)]
+    near, has_number = [1.0] * blocks, [False] * blocks
+    for k in sorted(range(len(columns)), key=shares.__getitem__):
+        is_number = columns[k].is_number
+        block = max(range(blocks), key=lambda b: (not (is_number and has_number[b]), near[b]))
+        if not (is_number and has_number[block]):
+            near[block] *= shares[k]
+        has_number[block] |= is_number
+        dealt[block].append(k)
     return [Block(columns, places) for places in dealt if places]
 
 
