@@ -17,7 +17,7 @@ from support.sampling import on_some_days
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import box_sets
 from disclosure_pipeline.counting.memory.box_sets import BoxSet
-from disclosure_pipeline.counting.memory.boxes import count_in_boxes
+from disclosure_pipeline.counting.memory.boxes import Block, count_in_boxes
 from disclosure_pipeline.counting.opening import open_tables, read_shared_columns
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
@@ -124,6 +124,33 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
 
 def counters_of(people: BoxedPeople, records: int) -> list[MatchCounter]:
     return [MatchCounter(people.find_matches(number, people.tables.halves), records) for number in (0, 1)]
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10_000), data=st.data())
+def test_any_two_halves_of_the_columns_find_the_same(seed: int, data: st.DataObject) -> None:
+    gt, sd = table(seed, 60), table(seed + 1, 60)
+    sd.iloc[:20] = gt.iloc[:20]
+    people = BoxedPeople(box_tables(gt, sd), np.arange(len(gt)))
+    columns = people.tables.columns
+    first = data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=3, unique=True))
+    drawn = [Block(columns, first), Block(columns, [k for k in range(4) if k not in first])]
+
+    def list_matches(halves: list[Block]) -> list[tuple[int, ...]]:
+        matches = people.find_matches(1, halves)
+        return sorted(zip(matches.person, matches.record, *matches.nearness.T, strict=True))
+
+    assert list_matches(drawn) == list_matches(people.tables.halves)
+
+
+def test_neither_half_of_the_columns_is_coarse() -> None:
+    random = np.random.default_rng(0)
+    numbers = {"postcode": 900, "region": 30, "job": 20, "age": 25, "sex": 2, "flag": 2}
+    gt = pd.DataFrame({name: random.integers(0, number, 2000) for name, number in numbers.items()})
+    gt = gt.astype({name: str for name in gt if name != "age"})
+    tables = box_tables(gt, gt)
+    dealt = [{tables.columns[k].name for k in half.places} for half in tables.halves]
+    assert dealt == [{"postcode", "sex", "flag"}, {"region", "job", "age"}]  # 3,600 and 600 values and ages
 
 
 def count_whole(gt: pd.DataFrame, sd: pd.DataFrame, *places: int) -> tuple[list[BoxCounts], Sizes]:
