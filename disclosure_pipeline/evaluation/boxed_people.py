@@ -65,6 +65,11 @@ class BoxedTables:
         return order, self.unit[order]
 
     @cached_property
+    def whole(self) -> list[Block]:
+        """The columns in one block, to look for people in all of them."""
+        return split_columns(self.columns, 1)
+
+    @cached_property
     def halves(self) -> list[Block]:
         """The columns in two blocks, to look for people in all but one."""
         return split_columns(self.columns, 2)
@@ -74,12 +79,12 @@ class BoxedTables:
         """True if SD is so large that its own coverage has to be looked at."""
         return self.sizes.N_s > MANY_TIMES * self.sizes.N_d
 
-    def draw_people(self, most: int, rng: np.random.Generator) -> IntArray:
-        """Draw GT records; fewer if each would have to be compared with very many."""
+    def draw_people(self, most: int, rng: np.random.Generator, blocks: Sequence[Block]) -> IntArray:
+        """Draw GT records; fewer if very many records are near each in a block, and have to be compared."""
         N_d = self.sizes.N_d
         people = np.sort(rng.permutation(N_d)[:most])
         some = Boxes.around(self.columns, people[:: max(len(people) // _FEWEST_PEOPLE, 1)])
-        compared = sum(count_candidates(some, table, self.halves) for table in (GT, SD)) / max(some.people, 1)
+        compared = sum(count_candidates(some, table, blocks) for table in (GT, SD)) / max(some.people, 1)
         affordable = max(int(MOST_CANDIDATES / max(compared, 1)), _FEWEST_PEOPLE)
         return people if len(people) <= affordable else np.sort(rng.permutation(people)[:affordable])
 

@@ -159,7 +159,8 @@ def measure_detection_limits(opened: OpenedTables, plan: MeasuringPlan) -> dict[
     sample = records.draw(MOST_RECORDS, 0)
     tables = prepare_tables(sample, [1])
     rng = np.random.default_rng([0, 5])
-    near = find_nearly(tables, tables.draw_people(PEOPLE, rng), list(sample.columns), rng)
+    people = tables.draw_people(PEOPLE, rng, tables.halves)
+    near = find_nearly(tables, people, list(sample.columns), rng)
     equal = read_equal(measured[ALL_COLUMNS, 1], whole.people.alone, sizes.N_d)
     bounds = (plan.whole_records or WholeRecords()).bounds
     return _find_limits(equal, near, sizes, bounds, records.records_per_unit)
@@ -212,7 +213,7 @@ def find_near(
     names = list(records.columns)
     boxed_tables = prepare_tables(records, tables)
     rng = np.random.default_rng([seed, 5])
-    people = boxed_tables.draw_people(PEOPLE, rng)
+    people = boxed_tables.draw_people(PEOPLE, rng, boxed_tables.halves)
     near = find_nearly(boxed_tables, people, names, rng)
     rows = list(near.rows)
     known = tuple(k for k, name in enumerate(names) if name in keys)
@@ -222,7 +223,7 @@ def find_near(
         if piece is not None:
             by = [names[k] for k in piece.columns]
             rows.append(FoundRow(way, piece.figures, "{}", by, TOLERANCES[piece.place]))
-    everybody = boxed_tables.draw_people(MOST_PEOPLE, rng)
+    everybody = boxed_tables.draw_people(MOST_PEOPLE, rng, boxed_tables.whole)
     groups = find_in_groups(boxed_tables, everybody, fewest)
     for way, group in zip(("in a group", "in part of a number"), groups, strict=True):
         if group is not None:

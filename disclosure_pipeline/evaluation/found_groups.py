@@ -10,7 +10,7 @@ from math import prod
 
 import numpy as np
 
-from disclosure_pipeline.counting.memory.boxes import BoxColumn, count_within, split_columns
+from disclosure_pipeline.counting.memory.boxes import BoxColumn, count_within
 from disclosure_pipeline.evaluation.boxed_people import GT, SD, BoxedPeople, BoxedTables, MatchCounter
 from disclosure_pipeline.measures.exact import Floats, IntArray, Mask
 from disclosure_pipeline.measures.found import (
@@ -92,8 +92,7 @@ def find_in_groups(tables: BoxedTables, people: IntArray, fewest: int) -> list[G
         return [None, None]
     boxed = BoxedPeople(tables, people)
     pairs = _Pairs.count(boxed, groups, fewest)
-    whole = split_columns(tables.columns, 1)
-    of_GT, of_SD = (MatchCounter(boxed.find_matches(table, whole), len(people)) for table in (GT, SD))
+    of_GT, of_SD = (MatchCounter(boxed.find_matches(table, tables.whole), len(people)) for table in (GT, SD))
     near = [_NearPeople.count(boxed, place, of_GT, of_SD) for place in PLACES]
     ranked = [pairs.rank(of_place) for of_place in near]
     return [_find_worst(boxed, pairs, near, ranked, some) for some in (pairs.are_levels, ~pairs.are_levels)]

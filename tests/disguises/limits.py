@@ -97,7 +97,7 @@ def _measure(way: str, pair: Pair) -> tuple[list[Found], Any]:
     coded = read_shared_columns(*pair)
     opened, columns = FramesInMemory(coded.frames, ""), coded.code(coded.keys)
     tables = prepare_tables(draw_records(opened, columns, len(pair[0]), 0), [1])
-    people = BoxedPeople(tables, tables.draw_people(PEOPLE, np.random.default_rng(5)))
+    people = BoxedPeople(tables, tables.draw_people(PEOPLE, np.random.default_rng(5), tables.halves))
     others = MatchCounter(people.find_matches(GT, people.tables.halves), len(people.people))
     if way == WHOLE:
         [of_whole] = measure_whole_copies(opened, columns)

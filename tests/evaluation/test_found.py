@@ -22,7 +22,7 @@ from disclosure_pipeline.counting.opening import open_tables, read_shared_column
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation import found_pieces
+from disclosure_pipeline.evaluation import boxed_people, found_pieces
 from disclosure_pipeline.evaluation.boxed_people import (
     BoxedPeople,
     BoxedTables,
@@ -151,6 +151,18 @@ def test_neither_half_of_the_columns_is_coarse() -> None:
     tables = box_tables(gt, gt)
     dealt = [{tables.columns[k].name for k in half.places} for half in tables.halves]
     assert dealt == [{"postcode", "sex", "flag"}, {"region", "job", "age"}]  # 3,600 and 600 values and ages
+
+
+def test_fewer_people_are_drawn_where_each_is_compared_with_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boxed_people, "MOST_CANDIDATES", 100_000)
+    tables = box_tables(table(1, 2000), table(2, 2000))
+    # Few records are near a person in all columns, many in half of them.
+    of_blocks = {"whole": tables.whole, "halves": tables.halves}
+    drawn = {
+        name: len(tables.draw_people(1500, np.random.default_rng(0), blocks))
+        for name, blocks in of_blocks.items()
+    }
+    assert 200 < drawn["halves"] < drawn["whole"] == 1500
 
 
 def count_whole(gt: pd.DataFrame, sd: pd.DataFrame, *places: int) -> tuple[list[BoxCounts], Sizes]:
