@@ -31,7 +31,7 @@ from disclosure_pipeline.counting.counts import (
 )
 from disclosure_pipeline.measures.checks import find_excluded, find_large_cells, sum_by_pair
 from disclosure_pipeline.measures.copies import Combinations
-from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, add_up, total
+from disclosure_pipeline.measures.exact import Grouped, IntArray, Mask, add_to, add_up, total
 from disclosure_pipeline.measures.frequency import FrequencyTable, first_of_run, run_lengths, tabulate_cells
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.together import TogetherCounts, count_together, count_unique_in_any
@@ -49,9 +49,6 @@ LevelsOf = Callable[[IntArray], IntArray]
 
 def _refuse(_: IntArray) -> IntArray:
     raise AssertionError("These cells have no keys of their own.")
-
-
-_WAITING = 8  # parts whose counts are added up at once: each takes megabytes
 
 
 @dataclass(frozen=True)
@@ -390,7 +387,7 @@ def count_tables(
                 start=1,
             ):
                 for place, counts in of_part:
-                    _add(sums, place, counts)
+                    add_to(sums.setdefault(place, []), counts)
                 some.report(completed, len(some.parts))
             listed = [
                 (number, i)
@@ -400,19 +397,12 @@ def count_tables(
             if listed:
                 assert some.find_pairs is not None
                 for place, pairs in zip(listed, some.find_pairs(listed), strict=True):
-                    _add(sums, (*place, _PAIRS), pairs)
+                    add_to(sums.setdefault((*place, _PAIRS), []), pairs)
     gathered = [_gather(sums, number, request) for number, request in enumerate(asked)]
     for number, of_each in without.items():
         copies = tuple(tuple(map(select_copies, gathered[i].keys)) for i in of_each)
         gathered[number] = replace(gathered[number], without=copies)
     return gathered[: len(requests)]
-
-
-def _add(sums: dict[Place, list[Any]], place: Place, counts: Any) -> None:
-    waiting = sums.setdefault(place, [])
-    waiting.append(counts)
-    if len(waiting) == _WAITING:
-        waiting[:] = [add_up(waiting)]
 
 
 def _gather(sums: Mapping[Place, Sequence[Any]], number: int, request: CountRequest) -> DisclosureCounts:

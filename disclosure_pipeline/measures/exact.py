@@ -91,6 +91,16 @@ def add_up(parts: Sequence[Part]) -> Part:
     return parts[0] if len(parts) == 1 else cast(Part, _add_up(parts))
 
 
+_WAITING = 8  # parts that are added up at once: each may take megabytes
+
+
+def add_to(waiting: list[Part], part: Part) -> None:
+    """Append a part to those that wait to be added up, which few do at a time."""
+    waiting.append(part)
+    if len(waiting) == _WAITING:
+        waiting[:] = [add_up(waiting)]
+
+
 def _add_up(parts: Sequence[Any]) -> Any:
     first: Any = parts[0]
     if first is None:
