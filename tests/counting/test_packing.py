@@ -16,7 +16,7 @@ from disclosure_pipeline.counting.cells import Cells
 from disclosure_pipeline.counting.counts import CountRequest, Target, TargetCounts, sample_positions
 from disclosure_pipeline.counting.memory import cell_tables, radix, sorting
 from disclosure_pipeline.measures.checks import CodedExclusions
-from disclosure_pipeline.measures.exact import Grouped, add_up
+from disclosure_pipeline.measures.exact import Grouped, add_to, add_up
 from disclosure_pipeline.measures.frequency import combine_keys, first_of_run, frequency_tables
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.levels import look_up
@@ -144,14 +144,19 @@ def test_pairs_of_keys_and_a_target(seed: int, name: str, table: int, at_a_time:
         assert dict(zip(of_key.groups.tolist(), of_key.sums.tolist(), strict=True)) == Counter(codes.tolist())
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-5, 5))), st.integers(1, 4))
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(-5, 5))), st.integers(1, 20))
 def test_sums_by_group(pairs: list[tuple[int, int]], parts: int) -> None:
-    """However they are cut up, and whether groups are few or far apart."""
+    """However they are cut up, all at once or as they come, and whether groups are few or far apart."""
     expected: dict[int, int] = {}
     for group, value in pairs:
         expected[group] = expected.get(group, 0) + value
     arrays = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    actual = add_up([Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)])
+    of_parts = [Grouped.sum_by_group(part[:, 0], part[:, 1]) for part in np.array_split(arrays, parts)]
+    actual, waiting = add_up(of_parts), list[Grouped]()
+    for part in of_parts:
+        add_to(waiting, part)
+        assert len(waiting) < 8  # they take memory
+    assert repr(add_up(waiting)) == repr(actual)
     assert dict(zip(actual.groups.tolist(), actual.sums.tolist(), strict=True)) == {
         group: value for group, value in sorted(expected.items()) if value
     }
