@@ -29,7 +29,7 @@ Bytes = npt.NDArray[np.uint8]
 _AT_A_TIME = 1 << 16  # records at a time: they fit the cache, and threads seldom wait for each other
 _BITS = 64  # of a code
 _LOOPS = f"{__package__}.loops"  # their module
-_GAIN, _GAIN_OF_A_THREAD = 4, 64  # times as many records, where loops save less than importing Numba takes
+_GAIN = 4  # times as many records, where loops save less of the time that Numba takes to import
 _MOST_COMPILED = (1 << 31) - 1  # records: the loops count them in 32 bits
 _FORMULAS = 2  # at once: their many small steps take the lock, and eight threads are no faster
 _TASKS = 8  # for each thread
@@ -214,14 +214,11 @@ def is_compiled(records: int, limits: Limits | None = None, times: int = 1) -> b
 
 
 def gains_by_loops(records: int, limits: Limits | None = None) -> bool:
-    """Return whether the fast kernel counts this many records where it saves little on few threads.
+    """Return whether the fast kernel counts this many records where it saves little by itself.
 
     Where it counted before, nothing needs to be imported.
     """
-    chosen = (limits or Limits()).threads
-    threads = max(1, threads_for(records) if chosen is None else chosen)
-    times = 1 if find_loaded_loops() else max(_GAIN, _GAIN_OF_A_THREAD // threads)
-    return is_compiled(records, limits, times)
+    return is_compiled(records, limits, 1 if find_loaded_loops() else _GAIN)
 
 
 def find_loaded_loops() -> Any:
