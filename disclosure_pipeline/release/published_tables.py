@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -177,7 +177,7 @@ def _order_synthesis(gate: Gate, table: Any) -> tuple[_OrderedTable, ...]:
     if person_columns:
         hashes = _hash_table(person_columns, table)
     np.add.at(hashes, table.owners, mix(_hash_table(event_columns, table.events)))
-    order = _sort_hashes(mix(hashes))[1]
+    order = _sort_positions(mix(hashes))
     number = np.empty(len(order), dtype=np.int64)
     number[order] = np.arange(1, len(order) + 1)
     unit_column = {gate.unit: _ColumnWriter(pa.int64(), quotes=False)}
@@ -192,9 +192,8 @@ def _order_synthesis(gate: Gate, table: Any) -> tuple[_OrderedTable, ...]:
 
 def _hash_table(columns: Mapping[str, _ColumnWriter], records: Records) -> Hashes:
     hashes = np.zeros(records.records, dtype=np.uint64)
-    for start in range(0, len(hashes), _RECORDS):
-        stop = start + _RECORDS
-        _hash_records(records.records_from(start, stop), columns, hashes[start:stop])
+    for part in _cut(len(hashes)):
+        _hash_records(records.records_from(part.start, part.stop), columns, hashes[part])
     return hashes
 
 
@@ -202,8 +201,10 @@ def _order_records(columns: Mapping[str, _ColumnWriter], records: Records) -> _O
     """Order records by their content alone, whatever their order before."""
     first = records.records_from(0, 1)
     columns = {name: column.choose_form(first[name]) for name, column in columns.items()}
-    ascending, order = _sort_hashes(_hash_table(columns, records))
-    return _OrderedTable(columns, records, order, _digest(columns, ascending))
+    hashes = _hash_table(columns, records)
+    order = _sort_positions(hashes)
+    digest = _digest(columns, (hashes[order[part]] for part in _cut(len(order))))
+    return _OrderedTable(columns, records, order, digest)
 
 
 def digest_published(path: Path) -> str:
@@ -219,41 +220,45 @@ def digest_published(path: Path) -> str:
             _hash_records(records, columns, hashes[start : start + len(records)])
             start += len(records)
     hashes.sort()
-    return _digest(columns, hashes).hex()
+    return _digest(columns, [hashes]).hex()
 
 
-def _digest(columns: Collection[str], ascending: Hashes) -> bytes:
+def _digest(columns: Collection[str], ascending: Iterable[Hashes]) -> bytes:
     content = hashlib.sha256(repr(sorted(columns)).encode())
-    content.update(ascending.astype("<u8", copy=False).data)
+    for part in ascending:
+        content.update(part.astype("<u8", copy=False).data)
     return content.digest()
 
 
-def _sort_hashes(hashes: Hashes) -> tuple[Hashes, IntArray]:
-    """Return the hashes in ascending order, and the position of each.
+def _sort_positions(hashes: Hashes) -> IntArray:
+    """Return the positions of the hashes in ascending order.
 
     To sort in place, the position of each hash replaces its lowest digits. The few hashes whose order those
     digits decide are sorted again.
 
-    >>> ascending, positions = _sort_hashes(np.array([7 << 40, 3, 2], dtype=np.uint64))
-    >>> ascending.tolist(), positions.tolist()
-    ([2, 3, 7696581394432], [2, 1, 0])
+    >>> _sort_positions(np.array([7 << 40, 3, 2], dtype=np.uint64)).tolist()
+    [2, 1, 0]
     """
     lowest = np.uint64((1 << len(hashes).bit_length()) - 1)
-    parts = [slice(start, start + _RECORDS) for start in range(0, len(hashes), _RECORDS)]  # saves memory
+    parts = _cut(len(hashes))  # saves memory
     numbers = hashes & ~lowest
     for part in parts:
-        numbers[part] |= np.arange(part.start, min(part.stop, len(hashes)), dtype=np.uint64)
+        numbers[part] |= np.arange(part.start, part.stop, dtype=np.uint64)
     numbers.sort()
-    ascending = np.empty_like(hashes)
+    misplaced = [numbers[:0]]
     for part in parts:
-        ascending[part] = hashes[numbers[part] & lowest]
-    misplaced = numbers[1:][ascending[1:] < ascending[:-1]] & ~lowest
-    for start in np.unique(np.searchsorted(numbers, misplaced)).tolist():
+        some = numbers[part.start : part.stop + 1]
+        in_order = hashes[some & lowest]
+        misplaced.append(some[1:][in_order[1:] < in_order[:-1]] & ~lowest)
+    for start in np.unique(np.searchsorted(numbers, np.concatenate(misplaced))).tolist():
         equal = slice(start, int(np.searchsorted(numbers, numbers[start] | lowest, side="right")))
-        numbers[equal] = numbers[equal][np.argsort(ascending[equal], kind="stable")]
-        ascending[equal] = hashes[numbers[equal] & lowest]
+        numbers[equal] = numbers[equal][np.argsort(hashes[numbers[equal] & lowest], kind="stable")]
     numbers &= lowest
-    return ascending, numbers.view(np.int64)
+    return numbers.view(np.int64)
+
+
+def _cut(records: int) -> list[slice]:
+    return [slice(start, min(start + _RECORDS, records)) for start in range(0, records, _RECORDS)]
 
 
 def _list_used_levels(column: Encoded) -> IntArray:
