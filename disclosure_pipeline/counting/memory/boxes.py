@@ -245,13 +245,14 @@ def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[Block]:
     """
     shares = [share_near(column) for column in columns]
     dealt: list[list[int]] = [[] for _ in range(blocks)]
-    near, has_number = [1.0] * blocks, [False] * blocks
+    near = [1.0] * blocks  # the share of a block's pairs that are near, of independent columns
+    has_number = [False] * blocks
     for k in sorted(range(len(columns)), key=shares.__getitem__):
-        is_number = columns[k].is_number
-        block = max(range(blocks), key=lambda b: (not (is_number and has_number[b]), near[b]))
-        if not (is_number and has_number[block]):
+        narrows = [not (columns[k].is_number and has) for has in has_number]
+        block = max(range(blocks), key=list(zip(narrows, near, strict=True)).__getitem__)
+        if narrows[block]:
             near[block] *= shares[k]
-        has_number[block] |= is_number
+        has_number[block] = has_number[block] or columns[k].is_number
         dealt[block].append(k)
     return [Block(columns, places) for places in dealt if places]
 
