@@ -77,6 +77,14 @@ class BoxColumn:
         """The records of each table with each code."""
         return tuple(np.bincount(codes, minlength=self.size) for codes in self.codes)
 
+    @cached_property
+    def share_near(self) -> float:
+        """The share of pairs of GT records that are near each other by the largest tolerance."""
+        occurring = np.flatnonzero(self.counts[0])
+        records = self.counts[0][occurring]
+        near = self.count_near(self.counts[0], occurring, TOLERANCES[-1])
+        return float((records * near).sum() / max(int(records.sum()), 1) ** 2)
+
     def select(self, tables: Sequence[Sequence[int]], records: Sequence[Mask | IntArray | None]) -> BoxColumn:
         """Return the column of other tables, each of several tables stacked, and of some of its records."""
         stacked = [
@@ -243,15 +251,14 @@ def split_columns(columns: Sequence[BoxColumn], blocks: int) -> list[Block]:
 
     Of a block's numbers only the first one narrows its records.
     """
-    shares = [share_near(column) for column in columns]
     dealt: list[list[int]] = [[] for _ in range(blocks)]
     near = [1.0] * blocks  # the share of a block's pairs that are near, of independent columns
     has_number = [False] * blocks
-    for k in sorted(range(len(columns)), key=shares.__getitem__):
+    for k in sorted(range(len(columns)), key=lambda k: columns[k].share_near):
         narrows = [not (columns[k].is_number and has) for has in has_number]
         block = max(range(blocks), key=list(zip(narrows, near, strict=True)).__getitem__)
         if narrows[block]:
-            near[block] *= shares[k]
+            near[block] *= columns[k].share_near
         has_number[block] = has_number[block] or columns[k].is_number
         dealt[block].append(k)
     return [Block(columns, places) for places in dealt if places]
@@ -291,14 +298,6 @@ def count_in_boxes(boxes: Boxes, table: int, columns: Sequence[tuple[int, int]])
         counts: IntArray = np.bincount(person, minlength=boxes.people)
         return counts
     return blocks[0].count_near(on_these, table)
-
-
-def share_near(column: BoxColumn) -> float:
-    """Return the share of pairs of GT records that are near each other by the largest tolerance."""
-    occurring = np.flatnonzero(column.counts[0])
-    records = column.counts[0][occurring]
-    near = column.count_near(column.counts[0], occurring, TOLERANCES[-1])
-    return float((records * near).sum() / max(int(records.sum()), 1) ** 2)
 
 
 def count_candidates(boxes: Boxes, table: int, blocks: Sequence[Block]) -> int:
