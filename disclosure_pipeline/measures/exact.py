@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, TypeVar, cast
 
@@ -86,19 +86,22 @@ def sum_exactly(values: npt.NDArray[np.float64]) -> float:
 Part = TypeVar("Part")
 
 
-def add_up(parts: Sequence[Part]) -> Part:
-    """Add instances of one class field by field, or as the field's `metadata["add"]` says."""
-    return parts[0] if len(parts) == 1 else cast(Part, _add_up(parts))
-
-
 _WAITING = 8  # parts that are added up at once: each may take megabytes
+
+
+def add_up(parts: Iterable[Part]) -> Part:
+    """Add instances of one class field by field, or as the field's `metadata["add"]` says, as they come."""
+    waiting = list[Part]()
+    for part in parts:
+        add_to(waiting, part)
+    return waiting[0] if len(waiting) == 1 else cast(Part, _add_up(waiting))
 
 
 def add_to(waiting: list[Part], part: Part) -> None:
     """Append a part to those that wait to be added up, which few do at a time."""
     waiting.append(part)
     if len(waiting) == _WAITING:
-        waiting[:] = [add_up(waiting)]
+        waiting[:] = [_add_up(waiting)]
 
 
 def _add_up(parts: Sequence[Any]) -> Any:

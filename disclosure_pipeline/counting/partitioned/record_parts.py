@@ -24,7 +24,7 @@ from disclosure_pipeline.counting.memory.partial_records import deal_columns, fi
 from disclosure_pipeline.counting.memory.radix import Codes, Limits
 from disclosure_pipeline.counting.partitioned.spill_file import SpillFile, open_spill_file
 from disclosure_pipeline.counting.partitioned.streams import CodedBatch
-from disclosure_pipeline.measures.exact import Grouped, IntArray, add_to, add_up
+from disclosure_pipeline.measures.exact import Grouped, IntArray, add_up
 from disclosure_pipeline.runtime.machine import map_in_threads
 from disclosure_pipeline.runtime.progress import OnProgress
 from disclosure_pipeline.tables.levels import CodedColumn, StoredColumn
@@ -248,7 +248,4 @@ def _find_pairs(
     def find_in_part(part: int) -> tuple[tuple[Grouped, ...], ...]:
         return parts.counter.count_pairs(parts.spill_file.read((part, 0)), listed)
 
-    waiting = list[tuple[tuple[Grouped, ...], ...]]()
-    for of_part in map_in_threads(range(parts.parts), find_in_part, threads):
-        add_to(waiting, of_part)
-    return [*add_up(waiting)]
+    return [*add_up(map_in_threads(range(parts.parts), find_in_part, threads))]
