@@ -81,7 +81,8 @@ mutants: $(READY)
 house: $(READY)
 	@PYTHONPATH=tests $(BIN)/python tests/house.py
 
-bench: $(READY)
+# Programs start in an environment as users have one.
+bench: $(READY) build/ui/ready-ui
 	$(BIN)/python benchmarks/run.py
 
 # What gates make of common synthesizers, and the page about it; or of yours, beside them.
@@ -113,6 +114,10 @@ $(VENV)/ready-docs: requirements-docs.lock pyproject.toml
 	$(set_up)
 
 $(READY): requirements.lock pyproject.toml
+	$(set_up)
+
+build/ui/ready-ui: VENV := build/ui
+build/ui/ready-ui: requirements-ui.lock pyproject.toml
 	$(set_up)
 
 build/lowest/ready: VENV := build/lowest
