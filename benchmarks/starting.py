@@ -1,7 +1,8 @@
 """The cost of starting: CPU seconds of commands over a small gate, and seconds of a launched run.
 
-Run with `python benchmarks/starting.py`, after `make build/ui/ready-ui`. The programs start in an environment with
-the extra `ui` alone: pandera also imports Spark and Hypothesis where they are installed, as they are for the tests.
+Run with `python benchmarks/starting.py`, after `make build/ui/ready-ui`. The programs start in an environment
+with the extra `ui` alone: pandera also imports Spark and Hypothesis where they are installed, as they are for
+the tests.
 """
 
 from __future__ import annotations

@@ -25,7 +25,8 @@ from disclosure_pipeline.measures.frequency import FrequencyTable, Keys, Rows, c
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared
 from disclosure_pipeline.measures.words import WEIGHTED
 from disclosure_pipeline.tables.alignment import check_names, require_unit, require_weights
-from disclosure_pipeline.tables.encoding import Change, list_rounding_changes
+from disclosure_pipeline.tables.coding import list_rounding_changes
+from disclosure_pipeline.tables.encoding import Change
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn
 from disclosure_pipeline.tables.messages import table_names

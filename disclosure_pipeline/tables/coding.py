@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -13,8 +13,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.encoding import Change, encode_arrow
 from disclosure_pipeline.tables.levels import (
     EXACT_IN_FLOAT,
     ORDERED_KINDS,
@@ -194,6 +196,16 @@ def code_stored(column: Any, kind: Kind, stored: Sequence[tuple[StoredColumn, An
     return CodedColumn(column, kind, tuple(tables), levels)
 
 
+def list_rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> list[Change]:
+    """Return an entry for each column and table with numbers changed by rounding noise alone."""
+    return [
+        Change(table, column.name, ROUNDING, stored.rounded)
+        for column in columns
+        for table, stored in zip(tables, column.tables, strict=True)
+        if stored.rounded
+    ]
+
+
 def store_column(
     series: pd.Series[Any], count: Callable[[IntArray, int, int], IntArray] = count_codes
 ) -> tuple[StoredColumn, Any]:
@@ -205,6 +217,11 @@ def store_column(
         own_codes = cast(pd.Categorical, series.array).codes
         counts = count(own_codes, 0, len(series.dtype.categories) + 1)
         return _drop_unused(own_codes, 0, counts, series.dtype.categories)
+    if isinstance(series.dtype, pd.ArrowDtype) and pa.types.is_dictionary(series.dtype.pyarrow_dtype):
+        encoded = encode_arrow(pa.chunked_array(series.array.__arrow_array__()))
+        counts = count(encoded.codes, 0, len(encoded.levels) + 1)
+        levels = replace_nan(pd.Series(pd.arrays.ArrowExtensionArray(encoded.levels)))
+        return _drop_unused(encoded.codes, 0, counts, levels)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
         values = series.to_numpy().astype(series.dtype.newbyteorder("="), copy=False)
         lowest, highest = int(values.min()), int(values.max())
@@ -216,15 +233,16 @@ def store_column(
     # For a series, pandas would build an index of the levels, which is slow.
     is_plain = isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN
     codes, levels = pd.factorize(series.to_numpy() if is_plain else replace_nan(series))
-    if pd.isna(levels).all():  # Arrow's null type takes null for a level
-        codes, levels = np.full(len(series), -1), levels[:0]
     codes = codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False)
     return _drop_unused(codes, 0, count(codes, 0, len(levels) + 1), levels)
 
 
 def _drop_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:
-    """Leave out the levels that no record has. `counts` has an entry for each level and, last, missing."""
-    used = counts[:-1] > 0
+    """Leave out the levels that no record has. `counts` has an entry for each level and, last, missing.
+
+    Arrow's dictionaries may have a missing level.
+    """
+    used = (counts[:-1] > 0) & ~np.asarray(pd.isna(levels))
     position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)
     return StoredColumn(stored, lowest, position, counts), levels[used]
 

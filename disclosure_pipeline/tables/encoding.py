@@ -19,10 +19,8 @@ import pyarrow.compute as pc
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import map_in_threads, run_in_threads, threads_for
 from disclosure_pipeline.tables.canonical import Levels, read_levels
-from disclosure_pipeline.tables.coding import ROUNDING
 from disclosure_pipeline.tables.dictionary import Column, Dictionary
 from disclosure_pipeline.tables.levels import (
-    CodedColumn,
     IntArray,
     count_codes,
     is_missing,
@@ -355,16 +353,6 @@ def canonical_records(column: RawColumn, declared: Column) -> Any:
         return pd.arrays.ArrowExtensionArray(take_levels(codes, levels.take(pa.array(used))))
     categories = pd.Index(levels.take(pa.array(used)).to_pandas())
     return pd.Categorical.from_codes(codes, categories, ordered=declared.type == "ordered category")
-
-
-def list_rounding_changes(columns: Iterable[CodedColumn], tables: Sequence[str]) -> list[Change]:
-    """Return an entry for each column and table with numbers changed by rounding noise alone."""
-    return [
-        Change(table, column.name, ROUNDING, stored.rounded)
-        for column in columns
-        for table, stored in zip(tables, column.tables, strict=True)
-        if stored.rounded
-    ]
 
 
 def list_changes(column: RawColumn, table: str, name: str) -> list[Change]:

@@ -109,6 +109,19 @@ def as_arrow(types: dict[str, pa.DataType]) -> Callable[[pd.DataFrame], pd.DataF
     return change
 
 
+def with_missing_level(frame: pd.DataFrame) -> pd.DataFrame:
+    """As Arrow dictionaries in which missing is a level; of floats it is NaN."""
+    values = {name: column.tolist() for name, column in as_objects(None)(frame).items()}
+    arrays = {name: arrow_column(of_column, None) for name, of_column in values.items()}
+    arrays["age"] = pa.array(frame["age"].astype(float).to_numpy())
+    return pd.DataFrame(
+        {
+            name: pd.arrays.ArrowExtensionArray(array.dictionary_encode(null_encoding="encode"))
+            for name, array in arrays.items()
+        }
+    )
+
+
 def with_dates(make: Callable[[pd.Series], Any]) -> Callable[[pd.DataFrame], pd.DataFrame]:
     return lambda frame: frame.assign(since=make(frame["since"]))
 
@@ -133,6 +146,7 @@ FORMS: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
     "Arrow dictionaries": as_arrow(
         {"sex": pa.dictionary(pa.int8(), pa.string()), "work": pa.dictionary(pa.int32(), pa.large_string())}
     ),
+    "Arrow dictionaries, missing in them": with_missing_level,
     "Arrow decimals": as_arrow({"age": pa.decimal128(10, 2)}),
     **{
         f"dates in {unit}": with_dates(methodcaller("astype", f"datetime64[{unit}]"))
