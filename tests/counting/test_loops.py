@@ -79,9 +79,12 @@ def test_hits_of_keys_drawn_apart_are_counted_from_codes(
     assert [number for _, number in counted.counts] == [count_hits_apart(levels, shares)]
 
 
-@pytest.mark.parametrize("keys", [["age", "sex"], ["age", "postcode", "income"]])
+@pytest.mark.parametrize("keys", [["sex"], ["age", "sex"], ["age", "postcode", "income"]])
 def test_classes_are_measured_in_parts(monkeypatch: pytest.MonkeyPatch, keys: list[str]) -> None:
-    """Records that are alone, and DiSCO cells to list, count once; with many keys almost all are alone."""
+    """Records that are alone, and DiSCO cells to list, count once.
+
+    With one key nothing fits a class, with many almost all records are alone.
+    """
     gt, sd = survey(3000, 1), survey(3000, 2, ages=30)
     plain = dp.disclosure(gt, sd, keys, "work")
     monkeypatch.setattr(memory, "Limits", lambda: Limits(table=0, compiled=0))

@@ -93,15 +93,15 @@ class Counting:
 class PartCells:
     """Keys and cells of a part, beside its `Counting`.
 
-    looks, large_keys: see `loops.FoundKeys`. lone: the key combinations that one GT record has, counted, if
-        asked for.
+    looks, large_keys: see `loops.FoundKeys`. counted: what is counted at once, since it would take too much
+        memory until the end: the key combinations that one GT record has, and single ones if they are many.
     For each scan, single: the code of each key combination, and q, t, d, s of its cells; large: key, t and d
         of the DiSCO cells to list, of key combinations in classes.
     """
 
     looks: IntArray
     large_keys: Codes
-    lone: Sequence[Counted]
+    counted: list[Counted]
     single: list[tuple[Codes, ...]]
     large: list[tuple[Codes, ...]]
 
@@ -197,39 +197,45 @@ class Room:
 def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, with_keys: bool) -> CellParts:
     """Yield the cells of the packed targets, by their places, and perhaps of the keys."""
     syntheses, scans = job.request.syntheses, [*map(Scan.of_target, packing.targets, packing.shifts)]
-    dealt = DealtRecords.from_job(job, packing)
-    rooms = list[Room]()
-    waiting: list[list[Sequence[Counting]]] = [[] for _ in syntheses]
-    tasks = [
-        partial(_scan_range, job, packing, synthesis, dealt, i, size, scans, rooms, counting, lists_lone)
-        for synthesis, counting in zip(syntheses, waiting, strict=True)
-        for lists_lone in [with_keys and job.request.apart and synthesis == syntheses[0]]
-        for i, size in enumerate(dealt.count(synthesis).tolist())
-    ]
-    parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
+    scanned = [*_scan(job, packing, targets, scans, lists_lone=with_keys and job.request.apart)]
     merging = [
         partial(_merge, [of_thread[i] for of_thread in counting], scan)
-        for counting in waiting
+        for _, counting in scanned
         for i, scan in enumerate(scans)
     ]
     merged = iter(run_in_threads(merging, job.threads))
     finds: list[Callable[[], Iterable[Found]]] = []
-    for synthesis in syntheses:
-        own_parts = [next(parts) for _ in range(dealt.ranges)]
-        of_keys: list[Found] = [counted for part in own_parts for counted in part.lone]
-        looks: IntArray = np.sum([part.looks for part in own_parts], axis=0)
+    for synthesis, (parts, _) in zip(syntheses, scanned, strict=True):
+        found: list[Found] = [counted for part in parts for counted in part.counted]
+        looks: IntArray = np.sum([part.looks for part in parts], axis=0)
         if with_keys:
-            counts, n = list_combinations(looks, [part.large_keys for part in own_parts])
-            of_keys.append(Cells.of_keys(counts, [synthesis], n=n))
-        finds.append(partial(iter, of_keys))
+            counts, n = list_combinations(looks, [part.large_keys for part in parts])
+            found.append(Cells.of_keys(counts, [synthesis], n=n))
+        finds.append(partial(iter, found))
         for i, (place, scan) in enumerate(zip(targets, scans, strict=True)):
             alone = looks[[1, 0], [0, 1]] * (scan.most > 0)
-            finds += _find_classes(packing, synthesis, place, i, alone, next(merged), own_parts)
+            finds += _find_classes(packing, synthesis, place, i, alone, next(merged), parts)
             finds += [
                 partial(_find_single, packing, synthesis, place, some)
-                for some in _batches(part.single[i] for part in own_parts)
+                for some in _batches(part.single[i] for part in parts)
             ]
     yield job.collect(finds, targets, partial(count_pairs_of, job), job.formula_threads)
+
+
+def _scan(
+    job: Job, packing: Packing, targets: Sequence[int], scans: Sequence[Scan], *, lists_lone: bool
+) -> Iterator[tuple[list[PartCells], list[Sequence[Counting]]]]:
+    """Yield the parts of each synthesis, and what each thread counted of it."""
+    syntheses, dealt = job.request.syntheses, DealtRecords.from_job(job, packing)
+    scanner = Scanner(job, packing, targets, scans, dealt, [])
+    waiting: list[list[Sequence[Counting]]] = [[] for _ in syntheses]
+    tasks = [
+        partial(scanner.scan, synthesis, i, size, counting, lists_lone and synthesis == syntheses[0])
+        for synthesis, counting in zip(syntheses, waiting, strict=True)
+        for i, size in enumerate(dealt.count(synthesis).tolist())
+    ]
+    parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
+    return (([next(parts) for _ in range(dealt.ranges)], counting) for counting in waiting)
 
 
 def list_combinations(looks: IntArray, large: Sequence[Codes]) -> tuple[list[IntArray], IntArray]:
@@ -240,44 +246,50 @@ def list_combinations(looks: IntArray, large: Sequence[Codes]) -> tuple[list[Int
     return [np.append(few[0], d), np.append(few[1], s)], n
 
 
-def _scan_range(
-    job: Job,
-    packing: Packing,
-    synthesis: int,
-    dealt: DealtRecords,
-    number: int,
-    size: int,
-    scans: Sequence[Scan],
-    rooms: list[Room],
-    waiting: list[Sequence[Counting]],
-    lists_lone: bool,
-) -> PartCells:
-    """Scan the `size` records of GT and one SD in a range, and add to what the thread counted."""
-    usual = int(_SPARE * sum(job.records)) // dealt.ranges
-    with (
-        _take(rooms if size <= usual else [], partial(Room.of, max(size, usual))) as room,
-        _take(waiting, lambda: [*map(Counting.of, scans)]) as counting,
-    ):
-        key_bit = np.uint64(packing.table_bit + 1)
-        dealt.read(number, synthesis, room.records)
-        records, keys = loops.sort_by_key(room.records[:size], room.spare[:size], key_bit), room.keys
-        keys.used[:] = keys.looks[:] = keys.listed[:] = 0
-        loops.find_keys(records, key_bit, keys)
-        large, alone = (
-            listed[:end] for listed, end in zip((keys.large, keys.lone), keys.listed, strict=True)
-        )
-        lone = list[Counted]()
-        if lists_lone:
-            # Counted at once: kept until the end, they would take more memory than all classes.
-            lone = [_count_apart(packing.keys, alone, job.request)]
-        part = PartCells(keys.looks.copy(), large.copy(), lone, [], [])
-        for scan, of_scan in zip(scans, counting, strict=True):
-            _scan_target(records, scan, scan.field(packing.table_bit), of_scan, room)
-            q, end = room.single.used
-            key, *cells, _ = room.single
-            part.single.append((key[:q].copy(), *(column[:end].copy() for column in cells)))
-            part.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
-        return part
+@dataclass(frozen=True)
+class Scanner:
+    """Scans ranges of dealt records for the targets at some places of the request."""
+
+    job: Job
+    packing: Packing
+    targets: Sequence[int]
+    scans: Sequence[Scan]
+    dealt: DealtRecords
+    rooms: list[Room]
+
+    def scan(
+        self, synthesis: int, number: int, size: int, waiting: list[Sequence[Counting]], lists_lone: bool
+    ) -> PartCells:
+        """Scan the `size` records of GT and one SD in a range, and add to what the thread counted."""
+        job, packing = self.job, self.packing
+        usual = int(_SPARE * sum(job.records)) // self.dealt.ranges
+        with (
+            _take(self.rooms if size <= usual else [], partial(Room.of, max(size, usual))) as room,
+            _take(waiting, lambda: [*map(Counting.of, self.scans)]) as counting,
+        ):
+            key_bit = np.uint64(packing.table_bit + 1)
+            self.dealt.read(number, synthesis, room.records)
+            records, keys = loops.sort_by_key(room.records[:size], room.spare[:size], key_bit), room.keys
+            keys.used[:] = keys.looks[:] = keys.listed[:] = 0
+            loops.find_keys(records, key_bit, keys)
+            large, alone = (
+                listed[:end] for listed, end in zip((keys.large, keys.lone), keys.listed, strict=True)
+            )
+            part = PartCells(keys.looks.copy(), large.copy(), [], [], [])
+            if lists_lone:
+                part.counted.append(_count_apart(packing.keys, alone, job.request))
+            for place, scan, of_scan in zip(self.targets, self.scans, counting, strict=True):
+                _scan_target(records, scan, scan.field(packing.table_bit), of_scan, room)
+                q, end = room.single.used
+                key, *cells, _ = room.single
+                single = (key[:q], *(column[:end] for column in cells))
+                if end >= _CELLS:
+                    for found in _find_single(packing, synthesis, place, [single]):
+                        part.counted.append(Counted([*found.count(job.request)]))
+                    single = tuple(column[:0] for column in single)
+                part.single.append(tuple(column.copy() for column in single))
+                part.large.append(tuple(column[: room.large.used[0]].copy() for column in room.large[:-1]))
+            return part
 
 
 def _count_apart(keys: Radix, codes: Codes, request: CountRequest) -> Counted:
