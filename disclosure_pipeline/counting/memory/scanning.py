@@ -197,7 +197,7 @@ class Room:
 def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, with_keys: bool) -> CellParts:
     """Yield the cells of the packed targets, by their places, and perhaps of the keys."""
     syntheses, scans = job.request.syntheses, [*map(Scan.of_target, packing.targets, packing.shifts)]
-    scanned = [*_scan(job, packing, targets, scans, lists_lone=with_keys and job.request.apart)]
+    scanned = _scan(job, packing, targets, scans, lists_lone=with_keys and job.request.apart)
     merging = [
         partial(_merge, [of_thread[i] for of_thread in counting], scan)
         for _, counting in scanned
@@ -224,8 +224,8 @@ def find_scanned_cells(job: Job, packing: Packing, targets: Sequence[int], *, wi
 
 def _scan(
     job: Job, packing: Packing, targets: Sequence[int], scans: Sequence[Scan], *, lists_lone: bool
-) -> Iterator[tuple[list[PartCells], list[Sequence[Counting]]]]:
-    """Yield the parts of each synthesis, and what each thread counted of it."""
+) -> list[tuple[list[PartCells], list[Sequence[Counting]]]]:
+    """Return the parts of each synthesis, and what each thread counted of it."""
     syntheses, dealt = job.request.syntheses, DealtRecords.from_job(job, packing)
     scanner = Scanner(job, packing, targets, scans, dealt, [])
     waiting: list[list[Sequence[Counting]]] = [[] for _ in syntheses]
@@ -235,7 +235,7 @@ def _scan(
         for i, size in enumerate(dealt.count(synthesis).tolist())
     ]
     parts = iter(run_in_threads(tasks, job.threads, job.report("Measuring")))
-    return (([next(parts) for _ in range(dealt.ranges)], counting) for counting in waiting)
+    return [([next(parts) for _ in range(dealt.ranges)], counting) for counting in waiting]
 
 
 def list_combinations(looks: IntArray, large: Sequence[Codes]) -> tuple[list[IntArray], IntArray]:
