@@ -22,7 +22,6 @@ RECORDS = 5_000
 OFTEN = 3
 _ROOT = Path(__file__).parents[1]
 _ENVIRONMENT = _ROOT / "build" / "ui"
-_BIN = _ENVIRONMENT / "bin"
 _GATE = _ROOT / "disclosure_pipeline" / "defs" / "survey"
 _IMPORT = (
     "import pandas, time; before = time.process_time(); import disclosure_pipeline as dp; dp.disclosure; "
@@ -40,21 +39,21 @@ class Start:
     most: float
 
 
-def measure_starts(folder: Path) -> Iterator[Start]:
-    """Start each program; the demo's data go into the folder."""
-    environment = _prepare(folder)
-    command = str(_BIN / "disclosure-pipeline")
+def measure_starts(folder: Path, installed: Path = _ENVIRONMENT) -> Iterator[Start]:
+    """Start each program as `installed` there; the demo's data go into the folder."""
+    environment, programs = _prepare(folder) | {"VIRTUAL_ENV": str(installed)}, installed / "bin"
+    command = str(programs / "disclosure-pipeline")
 
     def cpu(*arguments: str | Path) -> float:
         return min(_run(environment, *arguments)[0] for _ in range(OFTEN))
 
     yield Start("`disclosure-pipeline --help`", cpu(command, "--help"), "CPU s", 0.3)
-    imports = (_run(environment, _BIN / "python", "-c", _IMPORT)[2] for _ in range(OFTEN))
+    imports = (_run(environment, programs / "python", "-c", _IMPORT)[2] for _ in range(OFTEN))
     yield Start("`import disclosure_pipeline`, pandas being there", min(map(float, imports)), "CPU s", 0.4)
     yield Start("`check`", cpu(command, "check", _GATE), "CPU s", 1.5)
     draft = cpu(command, "policy", "draft", _GATE)
     yield Start("`policy draft`, up to its bounds", draft, "CPU s", 1.5)
-    launch = (str(_BIN / "dg"), "launch", "--job")
+    launch = (str(programs / "dg"), "launch", "--job")
     _run(environment, *launch, "survey_ground_truth")
     for candidate, outcome in ((HONEST, "approved"), (LEAKY, "refused")):
         partition = ("survey_gate", "--partition", candidate)
@@ -63,13 +62,13 @@ def measure_starts(folder: Path) -> Iterator[Start]:
         yield Start(f"`dg launch` of a candidate that is {outcome}", seconds, "s", 8)
 
 
-def _prepare(folder: Path) -> Mapping[str, str]:
+def _prepare(folder: Path) -> dict[str, str]:
     make_data(folder / "demo", RECORDS, seed=0)
     load_keys(folder / "demo" / "keys")
     (folder / "dagster.yaml").write_text("telemetry:\n  enabled: false\n")
     # Images of containers set it: every import would compile.
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    return {**kept, "DAGSTER_HOME": str(folder), "VIRTUAL_ENV": str(_ENVIRONMENT)}
+    return {**kept, "DAGSTER_HOME": str(folder)}
 
 
 def _run(

@@ -200,7 +200,7 @@ def test_every_program_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     for variable in (SIGNING_KEY, SALT):
         monkeypatch.setenv(variable, "")
     monkeypatch.setattr(starting, "OFTEN", 1)
-    starts = list(starting.measure_starts(tmp_path))
+    starts = list(starting.measure_starts(tmp_path, Path(sys.prefix)))
     assert len(starts) == 6 and all(start.seconds > 0 for start in starts)
 
 
