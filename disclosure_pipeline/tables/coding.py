@@ -240,7 +240,7 @@ def store_column(
 def _drop_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:
     """Leave out the levels that no record has. `counts` has an entry for each level and, last, missing.
 
-    Arrow's dictionaries may have a missing level.
+    Arrow's dictionaries may have a missing level, and its null type has no other.
     """
     used = (counts[:-1] > 0) & ~np.asarray(pd.isna(levels))
     position = np.append(np.where(used, np.cumsum(used) - 1, -1), -1)

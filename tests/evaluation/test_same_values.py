@@ -4,12 +4,15 @@ import datetime
 from collections.abc import Callable
 from decimal import Decimal
 from operator import methodcaller
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from pyarrow.feather import write_feather
+from support.figures import assert_same
 
 import disclosure_pipeline as dp
 
@@ -169,6 +172,19 @@ def test_forms_of_the_same_values(change: Callable[[pd.DataFrame], pd.DataFrame]
         np.testing.assert_equal(all_figures(*tables), wanted)
         for table, was in zip(tables, before, strict=True):
             pd.testing.assert_frame_equal(table, was)
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_files_in_which_missing_is_a_level(engine: str, tmp_path: Path) -> None:
+    values = {"age": [1.5, None, 2.5, 3.5] * 6, "sex": ["m", None, "f"] * 8, "work": ["yes", "no"] * 12}
+    arrays = {name: pa.array(column) for name, column in values.items()}
+    plain, in_dictionaries = tmp_path / "plain.arrow", tmp_path / "dictionaries.arrow"
+    write_feather(pa.table(arrays), plain)
+    encoded = {name: array.dictionary_encode(null_encoding="encode") for name, array in arrays.items()}
+    write_feather(pa.table(encoded), in_dictionaries)
+    wanted = dp.disclosure(plain, plain, ["age", "sex"], "work", engine=engine)
+    for tables in ((in_dictionaries, plain), (plain, in_dictionaries)):
+        assert_same(dp.disclosure(*tables, ["age", "sex"], "work", engine=engine), wanted)
 
 
 @pytest.mark.parametrize("dtype", ["uint64", "UInt64", object])
