@@ -107,17 +107,14 @@ endef
 $(VENV)/ready-demo: requirements-demo.lock pyproject.toml
 	$(set_up)
 
-$(VENV)/ready-ui: requirements-ui.lock pyproject.toml
+build/ui/ready-ui: VENV := build/ui
+$(VENV)/ready-ui build/ui/ready-ui: requirements-ui.lock pyproject.toml
 	$(set_up)
 
 $(VENV)/ready-docs: requirements-docs.lock pyproject.toml
 	$(set_up)
 
 $(READY): requirements.lock pyproject.toml
-	$(set_up)
-
-build/ui/ready-ui: VENV := build/ui
-build/ui/ready-ui: requirements-ui.lock pyproject.toml
 	$(set_up)
 
 build/lowest/ready: VENV := build/lowest

@@ -24,7 +24,6 @@ from disclosure_pipeline.evaluation.long_table import (
     tabulate_key_overlap,
 )
 from disclosure_pipeline.evaluation.result import Disclosure
-from disclosure_pipeline.measures.catalogue import FIGURES
 from disclosure_pipeline.measures.entry import QUESTIONS
 from disclosure_pipeline.measures.found import WAYS
 from disclosure_pipeline.policy.clauses import KEY_OVERLAPS, Clause
@@ -198,9 +197,8 @@ def find_limits(clause: Clause, judgements: Sequence[Judgement]) -> list[float]:
 
 def judge(clauses: Sequence[Clause], result: Disclosure) -> tuple[Judgement, ...]:
     """Judge every clause. Only a finite figure within a finite bound is `kept`."""
-    bounded = {clause.figure for clause in clauses}
-    rows = tabulate_figures(result, [entry for name, entry in FIGURES.items() if name in bounded])
-    judged = judge_rows(clauses, rows, len(result.N_s))
+    bounded = {clause.figure: clause.entry for clause in clauses if clause.entry is not None}
+    judged = judge_rows(clauses, tabulate_figures(result, bounded.values()), len(result.N_s))
     return tuple(
         judgement if judgement.outcome == "kept" else replace(judgement, note=_explain(judgement, result))
         for judgement in judged

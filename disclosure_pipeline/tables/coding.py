@@ -16,7 +16,7 @@ import pandas as pd
 import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.tables.encoding import Change, encode_arrow
+from disclosure_pipeline.tables.encoding import Change, encode
 from disclosure_pipeline.tables.levels import (
     EXACT_IN_FLOAT,
     ORDERED_KINDS,
@@ -213,15 +213,6 @@ def store_column(
 
     `count` does the same as `count_codes`.
     """
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        own_codes = cast(pd.Categorical, series.array).codes
-        counts = count(own_codes, 0, len(series.dtype.categories) + 1)
-        return _drop_unused(own_codes, 0, counts, series.dtype.categories)
-    if isinstance(series.dtype, pd.ArrowDtype) and pa.types.is_dictionary(series.dtype.pyarrow_dtype):
-        encoded = encode_arrow(pa.chunked_array(series.array.__arrow_array__()))
-        counts = count(encoded.codes, 0, len(encoded.levels) + 1)
-        levels = replace_nan(pd.Series(pd.arrays.ArrowExtensionArray(encoded.levels)))
-        return _drop_unused(encoded.codes, 0, counts, levels)
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu" and len(series):
         values = series.to_numpy().astype(series.dtype.newbyteorder("="), copy=False)
         lowest, highest = int(values.min()), int(values.max())
@@ -230,11 +221,21 @@ def store_column(
             dtype = np.uint64 if highest >= _BEYOND_INT64 else np.int64
             levels = np.arange(highest - lowest + 1, dtype=dtype) + dtype(lowest)
             return _drop_unused(values, lowest, counts, levels)
+    codes, own_levels = _find_codes(series)
+    return _drop_unused(codes, 0, count(codes, 0, len(own_levels) + 1), own_levels)
+
+
+def _find_codes(series: pd.Series[Any]) -> tuple[IntArray, Any]:
+    """Return a code of each record (-1: missing), and the levels; some may occur in no record."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return cast(pd.Categorical, series.array).codes, series.dtype.categories
+    if isinstance(series.dtype, pd.ArrowDtype) and pa.types.is_dictionary(series.dtype.pyarrow_dtype):
+        encoded = encode(series)
+        return encoded.codes, replace_nan(pd.Series(pd.arrays.ArrowExtensionArray(encoded.levels)))
     # For a series, pandas would build an index of the levels, which is slow.
     is_plain = isinstance(series.dtype, np.dtype) and series.dtype.char in _PLAIN
     codes, levels = pd.factorize(series.to_numpy() if is_plain else replace_nan(series))
-    codes = codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False)
-    return _drop_unused(codes, 0, count(codes, 0, len(levels) + 1), levels)
+    return codes.astype(np.min_scalar_type(-len(levels) - 1), copy=False), levels
 
 
 def _drop_unused(stored: IntArray, lowest: int, counts: IntArray, levels: Any) -> tuple[StoredColumn, Any]:
