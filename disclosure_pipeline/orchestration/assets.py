@@ -18,7 +18,7 @@ from disclosure_pipeline.candidates.evaluation import (
 )
 from disclosure_pipeline.candidates.evaluation_records import count_evaluations
 from disclosure_pipeline.candidates.store import list_published
-from disclosure_pipeline.evaluation.long_table import list_entries
+from disclosure_pipeline.evaluation.long_table import FURTHER
 from disclosure_pipeline.evidence.dossier import (
     collect_figures,
     describe_broken_clauses,
@@ -244,7 +244,9 @@ def build_disclosure(graph: GateGraph) -> dg.AssetsDefinition:
                 if judgement.clause.entry is not None and judgement.clause.entry.about == about
             ]
 
-        figures = collect_figures(result, gate.policy.smallest_count, list_entries())
+        figures = evaluation.dossier["figures"]
+        further = collect_figures(result, gate.policy.smallest_count, FURTHER.values())
+        figures = figures | {"table": [*figures["table"], *further["table"]]}
         tables = {
             name: presentation.view_table(figures, name)
             for name in ("identity", "attribute", "cap", "protection", "prediction", "control_attribute")
