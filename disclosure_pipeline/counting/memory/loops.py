@@ -21,6 +21,7 @@ FEW = 8
 """Combinations of fewer records of each table are counted together, by the number of these."""
 SMALLEST = 3
 """Key combinations of so many records at most are listed by their number."""
+_TURNS = 4  # counts that records add to in turns
 _ONE = np.uint64(1)
 _HALF = np.uint64(32)  # a cell is one number: its SD records from this bit on, below it those of GT
 
@@ -62,17 +63,17 @@ def find_place(stored: np.integer[Any], lowest: np.integer[Any], missing: np.uin
 
 @compiled
 def count_stored(stored: IntArray, lowest: np.integer[Any], counts: IntArray) -> None:
-    """Count the records with each place."""
-    missing = np.uint64(len(counts) - 1)
-    for value in stored:
-        counts[find_place(value, lowest, missing)] += 1
+    """Count the records with each place, in `_TURNS` rows: equal neighbours would wait for one another."""
+    missing = np.uint64(counts.shape[1] - 1)
+    for i in range(len(stored)):
+        counts[i % _TURNS, find_place(stored[i], lowest, missing)] += 1
 
 
 def count_codes(stored: IntArray, lowest: int, entries: int) -> IntArray:
     """Count as `levels.count_codes` does."""
-    counts = np.zeros(entries, dtype=np.int64)
+    counts = np.zeros((_TURNS, entries), dtype=np.int64)
     count_stored(stored, stored.dtype.type(lowest), counts)
-    return counts
+    return counts.sum(axis=0)
 
 
 @compiled
