@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -118,6 +118,11 @@ class BoxedPeople:
         ]
 
     @cached_property
+    def are_own_near(self) -> Callable[[int, int], Mask]:
+        """For a column and the place of a tolerance, which of the `own` records are near their person."""
+        return cache(lambda k, place: self.boxes.are_near(k, GT, self.own, place))
+
+    @cached_property
     def in_columns(self) -> IntArray:
         """The SD records near each person on one column (shape: tolerances, columns, people)."""
         columns = self.tables.columns
@@ -196,13 +201,9 @@ class BoxedPeople:
         """Count the other people in the boxes of the people, or of the `first` of them, on each set."""
         person, _ = self.own
         people = len(self.people) if first is None else min(first, len(self.people))
-        own_near = {
-            (k, place): self.boxes.are_near(k, GT, self.own, place)
-            for k, place in {pair for one in sets for pair in one}
-        }
         others: list[IntArray] = []
         for one, near in zip(sets, self.counters[GT].count(sets, people), strict=True):
-            own = np.logical_and.reduce([own_near[pair] for pair in one])
+            own = np.logical_and.reduce([self.are_own_near(*pair) for pair in one])
             others.append(near - np.bincount(person[own], minlength=people)[:people])
         return others
 
