@@ -17,6 +17,7 @@ import pandas as pd
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
 from disclosure_pipeline.tables.coding import Distinct, code_column, code_distinct, stack_columns
+from disclosure_pipeline.tables.encoding import leave_out_missing_level
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, find_common_kind, level_label
 from disclosure_pipeline.tables.messages import (
@@ -165,6 +166,7 @@ def _convert_for_pandas(column: Any) -> Any:
 
     if not pa.types.is_dictionary(column.type):
         return _copy_string_views(column)
+    column = leave_out_missing_level(column)
     values = column.type.value_type
     if pa.types.is_string_view(values):
         values = pa.large_string()

@@ -91,7 +91,7 @@ def encode_arrow(column: Any) -> Encoded:
         column = pa.chunked_array(map(widen_arrow, column.chunks), pa.float64())
     if not pa.types.is_dictionary(column.type):
         column = column.dictionary_encode()
-    column = column.unify_dictionaries()
+    column = leave_out_missing_level(column).unify_dictionaries()
     if not column.num_chunks:
         return Encoded(np.empty(0, dtype=np.int8), widen_arrow(pa.array([], column.type.value_type)))
     levels = widen_arrow(column.chunk(0).dictionary)
@@ -107,6 +107,18 @@ def encode_arrow(column: Any) -> Encoded:
         codes[start : start + len(chunk)] = indices.fill_null(-1).to_numpy(zero_copy_only=False)
         start += len(chunk)
     return Encoded(codes, levels)
+
+
+def leave_out_missing_level(column: Any) -> Any:
+    """Return a chunked dictionary array without missing among its levels: Arrow unifies no others.
+
+    >>> encoded = pa.chunked_array([pa.array(["f", None]).dictionary_encode(null_encoding="encode")])
+    >>> [each.chunk(0).dictionary.to_pylist() for each in (encoded, leave_out_missing_level(encoded))]
+    [['f', None], ['f']]
+    """
+    if not any(chunk.dictionary.null_count for chunk in column.chunks):
+        return column
+    return column.cast(column.type.value_type).dictionary_encode()
 
 
 def encode_by_range(array: Any) -> tuple[IntArray, Any] | None:

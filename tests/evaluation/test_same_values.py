@@ -187,6 +187,38 @@ def test_files_in_which_missing_is_a_level(engine: str, tmp_path: Path) -> None:
         assert_same(dp.disclosure(*tables, ["age", "sex"], "work", engine=engine), wanted)
 
 
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+@pytest.mark.parametrize("form", ["Arrow", "pandas", "a file"])
+def test_chunks_in_which_missing_is_a_level(form: str, engine: str, tmp_path: Path) -> None:
+    """Each has a dictionary of its own, and Arrow unifies none of these."""
+    values = {"age": [1.5, None, 2.5, 3.5] * 6, "sex": ["m", None, "f"] * 8, "work": ["yes", "no"] * 12}
+    chunks = [
+        pa.table(
+            {
+                name: pa.array(column[part]).dictionary_encode(null_encoding="encode")
+                for name, column in values.items()
+            }
+        )
+        for part in (slice(9), slice(9, None))
+    ]
+    table: Any = pa.concat_tables(chunks)
+    if form == "pandas":
+        table = table.to_pandas(types_mapper=pd.ArrowDtype)
+    elif form == "a file":
+        table = tmp_path / "chunks.arrow"
+        with pa.ipc.new_stream(table, chunks[0].schema) as stream:
+            for chunk in chunks:
+                stream.write_table(chunk)
+    plain: Any = pa.table(values)
+    if form == "a file":
+        write_feather(plain, tmp_path / "plain.arrow")
+        plain = tmp_path / "plain.arrow"
+    wanted = dp.disclosure(plain, plain, ["age", "sex"], "work", engine=engine)
+    assert_same(dp.disclosure(table, plain, ["age", "sex"], "work", engine=engine), wanted)
+    if form == "Arrow":
+        assert dp.replicated_uniques(plain, table, ["age", "sex"]).remove()[0].shape == (24, 3)
+
+
 @pytest.mark.parametrize("dtype", ["uint64", "UInt64", object])
 def test_integers_beyond_64_bits(dtype: Any) -> None:
     gt = pd.DataFrame({"k": pd.Series([2**64 - 1, 2**63, 1], dtype=dtype), "t": [1, 2, 3]})
