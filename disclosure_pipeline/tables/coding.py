@@ -99,7 +99,9 @@ def _as_number_array(levels: Any) -> Values:
         return widen_floats(array)
     inferred = pd.api.types.infer_dtype(array)
     if inferred == "integer":
-        return np.array(array.tolist())
+        whole = np.array(array.tolist())
+        # NumPy makes floats of numbers that fit no type of integers together.
+        return whole if whole.dtype.kind in "iu" else array
     numbers = np.array([widen_number(value) for value in array], dtype=object)
     return numbers.astype(np.float64 if inferred == "floating" else object)
 

@@ -191,7 +191,8 @@ def test_files_in_which_missing_is_a_level(engine: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["Arrow", "pandas", "a file"])
 def test_chunks_in_which_missing_is_a_level(form: str, engine: str, tmp_path: Path) -> None:
     """Each has a dictionary of its own, and Arrow unifies none of these."""
-    values = {"age": [1.5, None, 2.5, 3.5] * 6, "sex": ["m", None, "f"] * 8, "work": ["yes", "no"] * 12}
+    values: dict[str, list[Any]] = {"age": [1.5, None, 2.5, 3.5] * 6, "work": ["yes", "no"] * 12}
+    values["sex"] = ["m", None, "f"] * 8
     chunks = [
         pa.table(
             {
@@ -224,6 +225,13 @@ def test_integers_beyond_64_bits(dtype: Any) -> None:
     gt = pd.DataFrame({"k": pd.Series([2**64 - 1, 2**63, 1], dtype=dtype), "t": [1, 2, 3]})
     sd = pd.DataFrame({"k": pd.Series([-1, -(2**63), 1], dtype="int64"), "t": [1, 2, 3]})
     assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == pytest.approx(100 / 3)
+
+
+@pytest.mark.parametrize("lowest", [1, -1])
+def test_integers_that_need_no_sign_beside_others(lowest: int) -> None:
+    """They fit no type of integers together, and floats would make one of two."""
+    gt = pd.DataFrame({"k": pd.Series([2**63 + 1, 2**63 + 2, lowest], dtype=object), "t": [1, 2, 3]})
+    assert dp.disclosure(gt, gt, ["k"], "t").identity["repU"][1] == 100
 
 
 def test_dates_of_one_zone_and_another() -> None:
