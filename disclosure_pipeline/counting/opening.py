@@ -19,6 +19,7 @@ from disclosure_pipeline.counting.engines import DATABASE, ENGINES, list_engines
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import available_memory
 from disclosure_pipeline.tables.alignment import Tables, as_frames, check_tables, is_frame
+from disclosure_pipeline.tables.coding import decode_arrow
 from disclosure_pipeline.tables.events import Joining
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.messages import (
@@ -356,12 +357,7 @@ def _decode(column: pd.Series[Any]) -> pd.Series[Any]:
         levels = pd.Series(column.cat.categories).convert_dtypes().array
         values = levels.take(column.cat.codes.to_numpy(), allow_fill=True)
         return pd.Series(values, index=column.index, name=column.name)
-    if isinstance(column.dtype, pd.ArrowDtype):
-        import pyarrow as pa  # slow, and only columns of Arrow need it
-
-        if pa.types.is_dictionary(column.dtype.pyarrow_dtype):
-            return column.astype(pd.ArrowDtype(column.dtype.pyarrow_dtype.value_type))
-    return column
+    return decode_arrow(column)
 
 
 def _fetch(table: Any, name: str) -> Any:

@@ -305,22 +305,37 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
     types = [column.dtype for column in columns]
     if not all(isinstance(dtype, pd.CategoricalDtype) for dtype in types):
         if any(dtype != types[0] for dtype in types):  # a common type may lose digits or missing values
-            columns = [widen_column(column).astype(object) for column in columns]
+            columns = [decode_arrow(widen_column(column)).astype(object) for column in columns]
         dtype = columns[0].dtype
         if isinstance(dtype, np.dtype):  # faster than pandas, which searches for a common type
             return pd.Series(np.concatenate([column.to_numpy() for column in columns]), dtype=dtype)
         return pd.concat(columns, ignore_index=True)
     levels = [column.cat.categories for column in columns]
-    if any(part.dtype != levels[0].dtype for part in levels):  # see above
-        columns = [widen_column(column) for column in columns]
-        levels = [column.cat.categories.astype(object) for column in columns]
-    categories = levels[0].append(levels[1:]).unique()
+    if all(part.dtype == levels[0].dtype for part in levels):
+        every = levels[0].append(levels[1:])
+    else:  # see above
+        levels = [widen_column(column).cat.categories.astype(object) for column in columns]
+        every = pd.Index(np.concatenate(levels), dtype=object)
+    categories, positions = every.unique(), pd.factorize(every)[0]
+    ends = np.cumsum([len(part) for part in levels])[:-1]
     ordered = all(column.cat.ordered for column in columns)
     codes = []
-    for column in columns:
-        position = np.append(categories.get_indexer(column.cat.categories), -1)
-        codes.append(position[column.cat.codes.to_numpy()])
+    for column, position in zip(columns, np.split(positions, ends), strict=True):
+        codes.append(np.append(position, -1)[column.cat.codes.to_numpy()])
     return pd.Series(pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=ordered))
+
+
+def decode_arrow(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return plain values for an Arrow dictionary, of which pandas makes no objects of Python; others as is.
+
+    >>> times = pa.array([0], pa.timestamp("ns", "UTC")).dictionary_encode()
+    >>> column = pd.Series(pd.arrays.ArrowExtensionArray(times))
+    >>> column.astype(object).tolist(), decode_arrow(column).astype(object).tolist()
+    ([0], [Timestamp('1970-01-01 00:00:00+0000', tz='UTC')])
+    """
+    if isinstance(column.dtype, pd.ArrowDtype) and pa.types.is_dictionary(column.dtype.pyarrow_dtype):
+        return column.astype(pd.ArrowDtype(column.dtype.pyarrow_dtype.value_type))
+    return column
 
 
 def bin_by_width(column: CodedColumn, bins: int, table_names: Sequence[str]) -> CodedColumn:

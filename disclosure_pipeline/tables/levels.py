@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum
 from functools import cache, cached_property
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -127,11 +128,17 @@ def _kind_of_objects(series: pd.Series[Any], table: str) -> Kind:
         if len(with_zone) > 1:
             raise _unusable(series.name, table, "holds dates with and without a time zone")
         return Kind.ZONED_DATE if with_zone == {True} else Kind.DATE
+    if inferred in {"mixed", "mixed-integer"} and all(map(_is_number, values)):  # decimals and others
+        return Kind.NUMBER
     if inferred not in _KIND_OF_OBJECTS:
         raise _unusable(
             series.name, table, f"holds values of more than one kind, or of no usable kind ({inferred})"
         )
     return _KIND_OF_OBJECTS[inferred]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (Real, Decimal)) and not isinstance(value, (bool, np.bool_))
 
 
 def _unusable(column: Any, table: str, problem: str) -> InputError:

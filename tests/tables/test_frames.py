@@ -1,9 +1,12 @@
 """Tables of Polars and Arrow are taken as they are: every figure is that of the same table of pandas."""
 
+import datetime
 import math
 import warnings
 from collections.abc import Callable
+from decimal import Decimal
 from functools import cache, partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -143,6 +146,58 @@ def test_stacked_categories_of_several_types_keep_every_level() -> None:
     assert stacked.isna().tolist() == [True, True, False, True, False, False, False, False]
     assert stacked[4] == large
     assert stack_columns(columns[:2]).cat.categories.tolist() == [True]
+
+
+def arrow(values: Any, kind: pa.DataType, *, encoded: bool = False) -> pd.Series:
+    array = pa.array(values).cast(kind)
+    return pd.Series(pd.arrays.ArrowExtensionArray(array.dictionary_encode() if encoded else array))
+
+
+DAYS = [datetime.date(2020, 1, 1), datetime.date(2021, 6, 30), None]
+TIMES = pd.to_datetime(pd.Series(DAYS))
+INSTANTS = TIMES.dt.tz_localize("UTC")
+AMOUNTS = [Decimal("0.5"), Decimal(2), None]
+SAME_VALUES: dict[str, list[pd.Series]] = {
+    "dates": [
+        TIMES,
+        TIMES.astype("category"),
+        pd.Series(DAYS, dtype=object).astype("category"),
+        arrow(DAYS, pa.date32()),
+        arrow(TIMES, pa.timestamp("ns"), encoded=True),
+    ],
+    "instants": [
+        INSTANTS,
+        INSTANTS.dt.tz_convert("Asia/Tokyo").astype("category"),
+        arrow(INSTANTS, pa.timestamp("us", "UTC"), encoded=True),
+        arrow(INSTANTS, pa.timestamp("ns", "UTC"), encoded=True),
+    ],
+    "decimals": [
+        pd.Series(AMOUNTS, dtype=object),
+        pd.Series(AMOUNTS, dtype=object).astype("category"),
+        arrow(AMOUNTS, pa.decimal128(10, 2)),
+        pd.Series([0.5, 2, None]),
+        pd.Series([0.5, 2, None], dtype=object),
+        pd.Series([0.5, 2, None]).astype("category"),
+    ],
+    "whole numbers": [
+        pd.Series([2**64 - 1, 2**64 - 2, 1], dtype="uint64"),
+        pd.Series([2**64 - 1, 2**64 - 2, 1], dtype=object),
+        pd.Series([2**64 - 1, 2**64 - 2, 1], dtype="uint64").astype("category"),
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", SAME_VALUES)
+def test_columns_of_several_types_are_stacked(kind: str) -> None:
+    for first, second in product(SAME_VALUES[kind], repeat=2):
+        column = code_column("x", (stack_columns([first, second]), first), TABLES)
+        stacked, alone = (codes.tolist() for codes in column.codes)
+        assert stacked == 2 * alone and len(set(alone)) == len(alone), (first.dtype, second.dtype)
+
+
+def test_large_categories_beside_fractions_keep_their_digits() -> None:
+    columns = [pd.Series([0.5]).astype("category"), pd.Series([2**64 - 2, 2**64 - 1]).astype("category")]
+    assert stack_columns(columns).cat.categories.tolist() == [0.5, 2**64 - 2, 2**64 - 1]
 
 
 # Codes are counted as the table stores them, whatever the type
