@@ -129,11 +129,12 @@ class CountRequest:
     def shares_apart(self) -> list[dict[int, Floats]]:
         """The share of each synthesis' records with each level of each key; empty unless `apart`.
 
-        The places of the keys are in the order of their names: see `count_hits_apart`.
+        The places of the keys are in the order of their names, which may be of any type: see
+        `count_hits_apart`.
         """
         if not self.apart:
             return []
-        places = sorted(range(len(self.keys)), key=lambda place: self.keys[place].name)
+        places = sorted(range(len(self.keys)), key=lambda place: str(self.keys[place].name))
         return [
             {place: share_of_levels(self.keys[place].counts[i]) for place in places} for i in self.syntheses
         ]

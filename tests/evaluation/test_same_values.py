@@ -256,6 +256,7 @@ ODD_NAMES: list[list[Any]] = [
     [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("c", 1)],
     [1.5, True, "1.5", pd.Timestamp("2020-01-01"), datetime.date(2020, 1, 1)],
     ["__class__", "columns", "%s {0}", "x" * 300, "a\nb"],
+    [0, "sex", ("a", 1), 2, 1.5],
 ]
 
 
