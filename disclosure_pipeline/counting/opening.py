@@ -19,7 +19,7 @@ from disclosure_pipeline.counting.engines import DATABASE, ENGINES, list_engines
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import available_memory
 from disclosure_pipeline.tables.alignment import Tables, as_frames, check_tables, is_frame
-from disclosure_pipeline.tables.coding import decode_arrow
+from disclosure_pipeline.tables.coding import build_table, decode_arrow
 from disclosure_pipeline.tables.events import Joining
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.messages import (
@@ -295,7 +295,7 @@ def _read(
         frames, ledger = opened.frames, opened.ledger
     assert frames is not None  # the engine `memory` holds them
     if not all(is_frame(table) for table in (ground_truth, *syntheses, holdout) if table is not None):
-        frames = tuple(pd.DataFrame({name: _decode(frame[name]) for name in frame}) for frame in frames)
+        frames = tuple(build_table({name: _decode(frame[name]) for name in frame}) for frame in frames)
     return frames, ledger
 
 

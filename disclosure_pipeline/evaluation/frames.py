@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cache
@@ -33,7 +33,7 @@ def build_frame(
     columns = tuple(next(iter(rows.values()), ())) if columns is None else columns
     if not rows:
         return _build_empty_frame(tuple(index), tuple(columns)).copy()
-    row_labels = _build_index(rows, index) if like is None else like.index.copy()
+    row_labels = build_index(rows, index) if like is None else like.index.copy()
     return build_frame_by_column(
         {column: [row[column] for row in rows.values()] for column in columns}, row_labels
     )
@@ -71,23 +71,23 @@ def _keep_none(values: Column, index: pd.Index[Any] | None) -> Any:
 
 @cache
 def _build_empty_frame(index: tuple[str, ...], columns: tuple[str, ...]) -> pd.DataFrame:
-    row_labels = _build_index({}, index) if index else pd.RangeIndex(0)
+    row_labels = build_index((), index) if index else pd.RangeIndex(0)
     return pd.DataFrame(index=row_labels, columns=list(columns), dtype=object)
 
 
-def _build_index(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
-    """Return the keys of the rows as an index with named levels."""
-    columns = [[key[k] for key in rows] for k in range(len(names))]
+def build_index(keys: Collection[tuple[Any, ...]], names: Sequence[str]) -> pd.Index[Any]:
+    """Return keys of rows as an index with named levels; a level may hold tuples (names of columns)."""
+    columns = [[key[k] for key in keys] for k in range(len(names))]
     if len(names) == 1:
-        return _build_level(columns[0], names[0])
+        return build_level(columns[0], names[0])
     if not all(len(types) == 1 and types <= {str, int} for types in (set(map(type, c)) for c in columns)):
         return pd.MultiIndex.from_arrays(
-            [_build_level(c, name) for c, name in zip(columns, names, strict=True)]
+            [build_level(c, name) for c, name in zip(columns, names, strict=True)]
         )
     # The same index, built several times faster.
     distinct = [sorted(set(column)) for column in columns]
     places = [{value: place for place, value in enumerate(values)} for values in distinct]
-    levels: list[Any] = [_build_level(values, name) for values, name in zip(distinct, names, strict=True)]
+    levels: list[Any] = [build_level(values, name) for values, name in zip(distinct, names, strict=True)]
     return pd.MultiIndex(
         levels=levels,
         codes=[
@@ -98,7 +98,7 @@ def _build_index(rows: Rows, names: Sequence[str]) -> pd.Index[Any]:
     )
 
 
-def _build_level(values: Sequence[Any], name: str) -> pd.Index[Any]:
+def build_level(values: Sequence[Any], name: str | None) -> pd.Index[Any]:
     """Return one level of an index; a value may be a tuple (the name of a column)."""
     if values and set(map(type, values)) == {int}:
         return pd.Index(np.array(values), name=name)
@@ -176,7 +176,7 @@ def join_records(parts: Mapping[tuple[Any, int], pd.DataFrame], index: pd.Index[
     labels = [(*label, figure) for label, part in parts.items() for figure in part]
     columns = list(zip(*labels, strict=True))
     levels = [list(dict.fromkeys(column)) for column in columns]  # in order of appearance: fast look-ups
-    named: list[Any] = [_build_level(level, name) for level, name in zip(levels, _RECORDS, strict=True)]
+    named: list[Any] = [build_level(level, name) for level, name in zip(levels, _RECORDS, strict=True)]
     frame.columns = pd.MultiIndex(
         levels=named,
         codes=[

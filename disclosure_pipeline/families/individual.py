@@ -18,7 +18,7 @@ from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.arguments import choose_target
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.evaluation.frames import format_frame, join_records
+from disclosure_pipeline.evaluation.frames import build_level, format_frame, join_records
 from disclosure_pipeline.evaluation.plots.drawing import (
     BLUE,
     PALE_BLUE,
@@ -144,6 +144,7 @@ def individual_attribution(
     q = combine_columns(key_columns)
     records: dict[tuple[Any, int], pd.DataFrame] = {}
     weap, frequencies = {}, {}
+    in_syntheses = _list_indexes(tables.frames[1:])
     for target in target_columns:
         of_target = frequencies[target.name] = tuple(frequency_tables(q, target.codes, target.size))
         by_synthesis = {}
@@ -151,15 +152,23 @@ def individual_attribution(
             of_GT, of_SD = (Rows(f, f.find_cell(q.q[table], target.codes[table])) for table in (0, i))
             figures = {column: FIGURES[name](of_GT) for column, name in _FIGURE_OF_COLUMN.items()}
             records[target.name, i] = pd.DataFrame(figures)
-            by_synthesis[i] = pd.Series(FIGURES["DCAP"](of_SD), index=tables.frames[i].index)
+            by_synthesis[i] = pd.Series(FIGURES["DCAP"](of_SD), index=in_syntheses[i - 1])
         weap[target.name] = pd.concat(by_synthesis, names=["synthesis"])
     return IndividualAttribution(
         keys=tables.keys,
         targets=tables.targets,
         records=join_records(records, tables.frames[0].index),
-        weap=pd.concat(weap, axis=1, names=["target"]),
+        weap=pd.concat(list(weap.values()), axis=1).set_axis(build_level(list(weap), "target"), axis=1),
         _cells=frequencies,
     )
+
+
+def _list_indexes(frames: Sequence[pd.DataFrame]) -> list[pd.Index[Any]]:
+    """Return the indexes of frames, with tuples as labels if their numbers of levels differ."""
+    indexes = [frame.index for frame in frames]
+    if len({index.nlevels for index in indexes}) == 1:
+        return indexes
+    return [build_level(index.to_list(), None) for index in indexes]
 
 
 Table = Literal["GT", "SD"]

@@ -12,7 +12,7 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import read_tables
 from disclosure_pipeline.errors import InputError, write_count
 from disclosure_pipeline.evaluation.arguments import choose_target, require_whole_number
-from disclosure_pipeline.evaluation.frames import format_frame, join_records, to_row
+from disclosure_pipeline.evaluation.frames import build_index, format_frame, join_records, to_row
 from disclosure_pipeline.evaluation.resemblance import find_doubts, warn_of_doubts
 from disclosure_pipeline.families.learning.features import KeyColumn, describe_key
 from disclosure_pipeline.families.learning.learners import Estimator, Task, choose_learner
@@ -296,7 +296,8 @@ def measure_prediction(
 
 
 def _stack(frames: Mapping[Any, pd.DataFrame]) -> pd.DataFrame:
-    return pd.concat(frames, names=["target", "synthesis"])
+    labels = [(target, synthesis) for target, frame in frames.items() for synthesis in frame.index]
+    return pd.concat(list(frames.values())).set_axis(build_index(labels, ["target", "synthesis"]), axis=0)
 
 
 def _select_key_grouping(tables: Tables) -> Grouping:

@@ -37,13 +37,13 @@ def plot_relative_errors(risk: PredictionRisk, target: Any) -> alt.ConcatChart:
     """
     import altair as alt  # only a plot needs it
 
-    fits, records = risk.fits.xs(target, level="target"), risk.records[target]
+    fits = risk.fits.xs(target, level="target")
     if (fits["task"] != "regression").any():
         raise InputError(
             f"{target} was predicted as levels, which have no relative errors: "
             "plot() needs a numeric target (task='regression')."
         )
-    counts = [_count_errors(records[synthesis]) for synthesis in fits.index]
+    counts = [_count_errors(risk.records[target, synthesis]) for synthesis in fits.index]
     largest = max(1, *(int(panel["records"].max()) for panel in counts))  # one scale for all panels
     panels = [
         _draw_panel(panel, largest).properties(

@@ -16,7 +16,7 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
-from disclosure_pipeline.tables.coding import Distinct, code_column, code_distinct, stack_columns
+from disclosure_pipeline.tables.coding import Distinct, build_table, code_column, code_distinct, stack_columns
 from disclosure_pipeline.tables.encoding import leave_out_missing_level
 from disclosure_pipeline.tables.grouping import Grouping
 from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, find_common_kind, level_label
@@ -93,7 +93,7 @@ def label_values(tables: Sequence[Any]) -> tuple[Any, ...]:
 
 def _label_columns(frame: pd.DataFrame, names: Collection[Any]) -> pd.DataFrame:
     columns = {name: _label(frame[name]) if name in names else frame[name] for name in frame}
-    return pd.DataFrame(columns, index=frame.index, copy=False)
+    return build_table(columns, frame.index)
 
 
 def _is_partly_labelled(dtype: Any) -> bool:
@@ -191,7 +191,7 @@ def _copy_string_views(texts: Any) -> Any:
 def stack_frames(frames: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Return all records of several tables as one table; only columns that all of them have."""
     shared = names_in_all([list(frame.columns) for frame in frames])
-    return pd.DataFrame({name: stack_columns([frame[name] for frame in frames]) for name in shared})
+    return build_table({name: stack_columns([frame[name] for frame in frames]) for name in shared})
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -323,6 +323,17 @@ def stack_columns(columns: Sequence[pd.Series[Any]]) -> pd.Series[Any]:
     for column, position in zip(columns, np.split(positions, ends), strict=True):
         codes.append(np.append(position, -1)[column.cat.codes.to_numpy()])
     return pd.Series(pd.Categorical.from_codes(np.concatenate(codes), categories, ordered=ordered))
+
+
+def build_table(columns: Mapping[Any, Any], index: pd.Index[Any] | None = None) -> pd.DataFrame:
+    """Return a frame of these columns, whose names may be tuples, of which pandas would make levels.
+
+    >>> build_table({("a", 1): [5]}).columns.nlevels
+    1
+    """
+    frame = pd.DataFrame(dict(enumerate(columns.values())), index=index, copy=False)
+    frame.columns = pd.Index(list(columns), tupleize_cols=False)
+    return frame
 
 
 def decode_arrow(column: pd.Series[Any]) -> pd.Series[Any]:

@@ -27,7 +27,7 @@ from disclosure_pipeline.tables.canonical import (
     mark_leading_zeros,
     read_levels,
 )
-from disclosure_pipeline.tables.coding import Distinct
+from disclosure_pipeline.tables.coding import Distinct, build_table
 from disclosure_pipeline.tables.descriptions import Description
 from disclosure_pipeline.tables.dictionary import (
     CATEGORIES,
@@ -104,7 +104,7 @@ def canonical_frames(
     frames = []
     for i, frame in enumerate(raw):
         columns = {name: changed.get(name, {}).get(i, frame[name]) for name in frame.columns}
-        frames.append(pd.DataFrame(columns, index=frame.index, copy=False))
+        frames.append(build_table(columns, frame.index))
     return frames, _in_order_of_tables([change for _, changes in canonical for change in changes], tables)
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.tables.canonical import MISSING_CODE, read_levels
-from disclosure_pipeline.tables.coding import Distinct
+from disclosure_pipeline.tables.coding import Distinct, build_table
 from disclosure_pipeline.tables.descriptions import Code
 from disclosure_pipeline.tables.dictionary import Column
 from disclosure_pipeline.tables.encoding import Change, arrow_array, encode, take_levels
@@ -95,7 +95,7 @@ def blank_frames(
             changed.append(name)
             ledger.append(Change(table, name, MISSING_CODE, records))
             columns[name] = _blank(column, encoded.codes, encoded.levels, marked)
-        blanked.append(pd.DataFrame(columns, index=frame.index, copy=False))
+        blanked.append(build_table(columns, frame.index))
     return blanked, list(dict.fromkeys(changed)), tuple(ledger)
 
 

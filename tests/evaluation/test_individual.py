@@ -53,6 +53,19 @@ def test_records_add_up_to_the_totals(case: Case) -> None:
         )
 
 
+def test_names_and_indexes_may_be_anything() -> None:
+    gt = pd.DataFrame({"k": list("xxyz"), "t": list("abab"), "u": [1, 2, 3, 3]})
+    names = pd.Index([("a", 1), ("a", 2), 0], tupleize_cols=False)
+    plain = dp.individual_attribution(gt, [gt, gt], ["k"], ["t", "u"])
+    renamed = gt.set_axis(names, axis=1)
+    of_places = renamed.set_axis(pd.MultiIndex.from_product([["a", "b"], [1, 2]]), axis=0)
+    result = dp.individual_attribution(renamed, [renamed, of_places], [names[0]], list(names[1:]))
+    assert list(result.weap.columns) == [("a", 2), 0]
+    assert list(result.weap.loc[2].index) == list(of_places.index)
+    for actual, expected in ((result.weap, plain.weap), (result.records, plain.records)):
+        assert actual.to_numpy().tolist() == expected.to_numpy().tolist()
+
+
 def test_several_targets_are_those_of_each() -> None:
     gt = pd.DataFrame({"k": list("xxyz"), "t": list("abab"), "u": [1, 2, 3, 3]})
     sd = pd.DataFrame({"k": list("xyy"), "t": list("aab"), "u": [1, 3, 3]})

@@ -455,6 +455,11 @@ def test_names_of_columns_may_be_anything() -> None:
     gt = pd.DataFrame({("a", 1): list("aabb"), 2: ["x", "y", "x", "y"], "at_risk": [1, 2, 3, 4]})
     gt.columns = pd.Index([("a", 1), 2, "at_risk"], tupleize_cols=False)
     assert dp.prediction_risk(gt, gt, [("a", 1), "at_risk"], 2).targets == (2,)
+    amounts = gt.assign(pay=[1.0, 2.0, 4.0, 8.0]).set_axis([2, 3, 4, ("pay", 1)], axis=1)
+    risk = dp.prediction_risk(amounts, amounts, [2, 3], [("pay", 1), 4])
+    assert risk.figures.index.names == ["target", "synthesis"]
+    assert risk.figures.index.to_list() == [(("pay", 1), 1), (4, 1)]
+    assert risk.plot(("pay", 1)).to_dict()
 
 
 # Several syntheses, order, determinism

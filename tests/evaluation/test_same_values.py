@@ -287,6 +287,15 @@ def test_names_of_columns_do_not_matter(names: list[Any]) -> None:
     assert str(actual) and actual._repr_html_()
 
 
+def test_codes_of_missing_values_beside_names_of_several_parts() -> None:
+    gt, sd = (table[["sex", "work"]].fillna({"work": "NA"}) for table in pair_of_tables())
+    wanted = dp.disclosure(gt, sd, ["sex"], "work", missing_codes=["NA"])
+    names = pd.Index([("a", "sex"), ("a", "work")], tupleize_cols=False)
+    gt, sd = (table.set_axis(names, axis=1) for table in (gt, sd))
+    actual = dp.disclosure(gt, sd, [names[0]], [names[1]], missing_codes={names[1]: ["NA"]})
+    np.testing.assert_array_equal(actual.attribute.to_numpy(), wanted.attribute.to_numpy())
+
+
 # Size
 
 
