@@ -19,7 +19,7 @@ from disclosure_pipeline.measures.exact import Mask
 from disclosure_pipeline.measures.frequency import Keys, frequency_tables, is_only_level
 from disclosure_pipeline.measures.identity import mark_unique_records
 from disclosure_pipeline.tables.alignment import Tables
-from disclosure_pipeline.tables.coding import code_column
+from disclosure_pipeline.tables.coding import code_column, decode_arrow
 from disclosure_pipeline.tables.levels import CodedColumn, Kind, widen_column
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
@@ -318,6 +318,7 @@ def _blank(series: pd.Series[Any], mask: Mask) -> pd.Series[Any]:
     """Set the masked values to missing, in a type that can represent it."""
     if not mask.any():
         return series
+    series = decode_arrow(series)  # in whose dictionaries pandas would fill what is missing
     if isinstance(series.dtype, np.dtype) and series.dtype.kind in "iu":
         series = series.astype("UInt64" if series.dtype.kind == "u" else "Int64")
     elif series.dtype == bool:

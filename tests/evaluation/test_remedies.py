@@ -4,6 +4,7 @@ from itertools import product
 from typing import Any
 
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +102,17 @@ def assert_small_levels_are_merged(gt: Rows, sd: Rows, after: RemediedTables, fe
             (k if k is None or levels.count(k) >= fewest else "(other)", *rest) for k, *rest in rows
         ]
     assert after.synthetic[0]["k"].dtype == "category"
+
+
+def test_missing_targets_of_polars_stay_missing() -> None:
+    """Arrow dictionaries are filled where pandas masks one."""
+    values = {"k": [*"abcde"], "t": ["x", None, "y", "z", None]}
+    sd = pl.DataFrame(values, schema={"k": pl.String, "t": pl.Categorical})
+    blanked = dp.compare_remedies(sd.head(1), sd, ["k"], "t", [dp.Remedy.blank_copied_targets()])
+    assert listed(blanked.tables[0].synthetic[0]) == [
+        *zip("abcde", [None, None, "y", "z", None], strict=True)
+    ]
+    assert blanked.figures["cells_changed"].to_list() == [0, 1]
 
 
 @examples(10)
