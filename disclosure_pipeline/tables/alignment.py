@@ -16,10 +16,24 @@ import pandas as pd
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
-from disclosure_pipeline.tables.coding import Distinct, build_table, code_column, code_distinct, stack_columns
+from disclosure_pipeline.tables.coding import (
+    Distinct,
+    build_table,
+    code_column,
+    code_distinct,
+    decode_arrow,
+    stack_columns,
+)
 from disclosure_pipeline.tables.encoding import leave_out_missing_level
 from disclosure_pipeline.tables.grouping import Grouping
-from disclosure_pipeline.tables.levels import CodedColumn, IntArray, Kind, find_common_kind, level_label
+from disclosure_pipeline.tables.levels import (
+    CodedColumn,
+    IntArray,
+    Kind,
+    find_common_kind,
+    level_label,
+    replace_nan,
+)
 from disclosure_pipeline.tables.messages import (
     GROUND_TRUTH,
     capitalized,
@@ -113,7 +127,7 @@ def _label(series: pd.Series[Any]) -> pd.Series[Any]:
         not pd.api.types.is_numeric_dtype(series.dtype) or pd.api.types.is_bool_dtype(series.dtype)
     ):
         return series
-    codes, values = pd.factorize(series)
+    codes, values = pd.factorize(replace_nan(series))
     labels = np.array([*map(level_label, values), None], dtype=object)
     return pd.Series(labels[codes], index=series.index, name=series.name)
 
@@ -278,7 +292,7 @@ def number_owners(frames: Sequence[pd.DataFrame], unit: Any) -> IntArray:
     if unit is None:
         return np.arange(len(frames[0]))
     require_unit(unit, [list(frame.columns) for frame in frames])
-    owners: IntArray = pd.factorize(frames[0][unit])[0]
+    owners: IntArray = pd.factorize(replace_nan(decode_arrow(frames[0][unit])))[0]
     if (owners < 0).any():
         raise missing_owners_error(unit)
     return owners

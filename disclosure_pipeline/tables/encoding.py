@@ -25,6 +25,7 @@ from disclosure_pipeline.tables.levels import (
     count_codes,
     is_missing,
     level_label,
+    replace_nan,
     widen_column,
     widen_floats,
     widen_number,
@@ -81,12 +82,12 @@ def encode(column: pd.Series[Any]) -> Encoded:
         return Encoded(column.cat.codes.to_numpy(), _to_levels(column.cat.categories))
     if isinstance(column.dtype, pd.ArrowDtype):
         return encode_arrow(pa.chunked_array(column.array.__arrow_array__()))
-    codes, values = pd.factorize(column)
+    codes, values = pd.factorize(replace_nan(column))
     return Encoded(codes.astype(smallest_code_type(len(values))), _to_levels(values))
 
 
 def encode_arrow(column: Any) -> Encoded:
-    """Encode a chunked Arrow array, whose chunks may have different dictionaries."""
+    """Encode a chunked Arrow array, whose chunks may have different dictionaries; NaN is missing."""
     if pa.types.is_float16(column.type):  # of which older releases of Arrow make no dictionary
         column = pa.chunked_array(map(widen_arrow, column.chunks), pa.float64())
     if not pa.types.is_dictionary(column.type):
@@ -96,9 +97,8 @@ def encode_arrow(column: Any) -> Encoded:
         return Encoded(np.empty(0, dtype=np.int8), widen_arrow(pa.array([], column.type.value_type)))
     levels = widen_arrow(column.chunk(0).dictionary)
     if column.num_chunks == 1 and not column.null_count:
-        return Encoded(
-            column.chunk(0).indices.to_numpy().astype(smallest_code_type(len(levels)), copy=False), levels
-        )
+        only = column.chunk(0).indices.to_numpy().astype(smallest_code_type(len(levels)), copy=False)
+        return Encoded(_without_nan(only, levels), levels)
     # Codes are converted to the smallest type chunk by chunk, so that memory never holds all of them twice.
     codes = np.empty(len(column), dtype=smallest_code_type(len(levels)))
     start = 0
@@ -106,7 +106,15 @@ def encode_arrow(column: Any) -> Encoded:
         indices = chunk.indices.cast(pa.from_numpy_dtype(codes.dtype), safe=False)  # fewer bytes to fill
         codes[start : start + len(chunk)] = indices.fill_null(-1).to_numpy(zero_copy_only=False)
         start += len(chunk)
-    return Encoded(codes, levels)
+    return Encoded(_without_nan(codes, levels), levels)
+
+
+def _without_nan(codes: IntArray, levels: Any) -> IntArray:
+    """Return codes with -1 for NaN."""
+    if not pa.types.is_floating(levels.type):
+        return codes
+    is_nan = levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
+    return np.where(np.append(is_nan, True)[codes], codes.dtype.type(-1), codes) if is_nan.any() else codes
 
 
 def leave_out_missing_level(column: Any) -> Any:
@@ -279,12 +287,7 @@ def _join_chunks(chunks: list[Any], name: str, table: str) -> Any:
         pa.chunked_array([chunk.cast(pa.dictionary(index, chunk.type.value_type)) for chunk in chunks])
     )
     chunks.clear()
-    codes = encoded.codes
-    if pa.types.is_floating(encoded.levels.type):  # NaN is missing
-        is_nan = encoded.levels.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-        if is_nan.any():
-            codes = np.where(np.append(is_nan, True)[codes], codes.dtype.type(-1), codes)
-    return pd.arrays.ArrowExtensionArray(take_levels(codes, encoded.levels))
+    return pd.arrays.ArrowExtensionArray(take_levels(encoded.codes, encoded.levels))
 
 
 def cast_to_one_type(arrays: Sequence[Any], name: str, table: str) -> list[Any]:

@@ -2,11 +2,12 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,6 +168,30 @@ def test_a_unit_that_cannot_be_one_is_refused() -> None:
         with pytest.raises(InputError, match=words) as refused:
             dp.disclosure(people, synthetic, ["place"], "diet", unit=unit)
         assert "h1" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "owners",
+    [
+        pa.array(["a", None, "b", "b"]).dictionary_encode(null_encoding="encode"),
+        pa.array([1.0, math.nan, 2.0, 2.0]),
+    ],
+    ids=["a level of a dictionary", "NaN"],
+)
+def test_a_missing_owner_is_refused_however_it_is_missing(owners: Any) -> None:
+    gt = pd.DataFrame({"age": [1, 2, 3, 4], "ill": ["y", "n", "y", "n"]})
+    sd, gt = gt, gt.assign(person=pd.arrays.ArrowExtensionArray(owners))
+    asked: list[Callable[[], object]] = [
+        lambda: dp.disclosure(gt, sd, ["age"], "ill", unit="person"),
+        lambda: dp.nearest(gt, sd, unit="person"),
+        lambda: dp.found(gt, sd, unit="person"),
+        lambda: dp.copies(gt, sd, unit="person"),
+        lambda: dp.subgroups(gt, sd, ["age"], "ill", by="ill", unit="person"),
+        lambda: dp.prediction_risk(gt, sd, ["age"], "ill", unit="person"),
+    ]
+    for ask in asked:
+        with pytest.raises(InputError, match="missing values"):
+            ask()
 
 
 @examples(10)

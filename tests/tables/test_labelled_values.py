@@ -1,10 +1,12 @@
 """Columns of statistics packages, in which some numbers have labels, and files that these write."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyreadstat
 import pytest
 from pandas.testing import assert_frame_equal
@@ -15,6 +17,7 @@ import disclosure_pipeline as dp
 from disclosure_pipeline.candidates import arrival
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.orchestration.gate_file import folders_of
+from disclosure_pipeline.tables.alignment import label_values
 from disclosure_pipeline.tables.sources import read_raw
 
 pytestmark = pytest.mark.usefixtures("no_guards")
@@ -64,6 +67,13 @@ def test_figures_are_those_of_the_codes(engine: str, read: Any, tmp_path: Path) 
     expected = dp.disclosure(people(1), people(2), ["sex", "kids"], ["age"])
     actual = dp.disclosure(gt, sd, ["sex", "kids"], ["age"], engine=engine)
     assert_frame_equal(actual.identity, expected.identity)
+
+
+def test_nan_beside_labelled_values_is_missing() -> None:
+    levels = pd.Index(["none", 2], dtype=object)
+    labelled = pd.DataFrame({"kids": pd.Categorical(["none", 2], categories=levels)})
+    numbers = pd.DataFrame({"kids": pd.arrays.ArrowExtensionArray(pa.array([2.0, math.nan]))})
+    assert label_values([labelled, numbers])[1]["kids"].tolist() == ["2", None]
 
 
 def test_a_table_without_the_labelled_value(frames: Frames, tmp_path: Path) -> None:
