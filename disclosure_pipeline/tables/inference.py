@@ -409,10 +409,7 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
     """
     # Hashes are equal for equal values of a column, and can be added up over columns.
     hashes: dict[str, Any] = {
-        name: pd.util.hash_pandas_object(
-            raw[name].astype(str), index=False, hash_key=f"{place:016}"
-        ).to_numpy()
-        for place, name in enumerate(raw.columns)
+        name: _hash_records(encode(raw[name]), f"{place:016}") for place, name in enumerate(raw.columns)
     }
     total = np.sum(list(hashes.values()), axis=0, dtype=np.uint64)
     values = {name: raw[name].nunique() for name in raw.columns}
@@ -429,6 +426,12 @@ def propose_unit(raw: pd.DataFrame, known: Collection[str]) -> str | None:
         if any(_share_determined(columns, hashes[name]) > _REPEATED for columns in alike):
             return None if name in known else name
     return None
+
+
+def _hash_records(column: Encoded, key: str) -> Any:
+    """Return a hash of each record's value, for the key of a column."""
+    codes = np.arange(len(column.counts)).astype(str).astype(object)
+    return pd.util.hash_array(codes, hash_key=key, categorize=False)[column.codes]
 
 
 def _lasts_within(column: Any, unit: Any) -> bool:

@@ -1,16 +1,20 @@
 """`init` and `dg scaffold`: a gate that is ready at once, from a table that is not confidential."""
 
+import datetime
 import os
 import stat
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from hypothesis import example, given
@@ -28,6 +32,7 @@ from disclosure_pipeline.orchestration.gate_file import HOME, load_gate, parse_g
 from disclosure_pipeline.policy.gate_template import EXAMPLE, Schema, describe_table, write_definition
 from disclosure_pipeline.release.keys import SALT, SIGNING_KEY
 from disclosure_pipeline.tables.dictionary import Column
+from disclosure_pipeline.tables.sources import read_raw
 
 
 @pytest.fixture
@@ -389,6 +394,29 @@ def test_a_category_of_few_levels_is_no_unit_of_a_small_coarse_table() -> None:
     district = random.integers(0, 12, 200)
     table = pd.DataFrame({"district": district, "sex": random.integers(0, 2, 200), "owner": district % 3})
     assert describe_table(table.astype(str), ["district", "sex"], []).unit is None
+
+
+BIRTHS = [datetime.date(1950, 1, 1), datetime.date(1960, 1, 1), None]
+
+
+@pytest.mark.parametrize(
+    "births",
+    [
+        pa.array(BIRTHS),
+        pa.array(BIRTHS).cast(pa.timestamp("us")),
+        pa.array([Decimal("1.5"), Decimal(2), None]),
+    ],
+    ids=["dates", "times", "decimals"],
+)
+def test_a_unit_is_proposed_beside_dates_and_decimals_that_some_lack(
+    births: pa.Array, tmp_path: Path
+) -> None:
+    """They are Arrow dictionaries, of which pandas makes no texts."""
+    make, unit, keys, _ = TABLES["panel"]
+    people = make(1)
+    of_people = births.take(pa.array(pd.factorize(people[unit])[0] % len(BIRTHS)))
+    pq.write_table(pa.Table.from_pandas(people).append_column("born", of_people), tmp_path / "table.parquet")
+    assert describe_table(read_raw(tmp_path / "table.parquet", "the table"), keys, []).unit == unit
 
 
 def test_no_unit_is_proposed_where_records_hardly_repeat() -> None:
