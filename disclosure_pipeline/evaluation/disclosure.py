@@ -190,6 +190,7 @@ def disclosure(
     if weights is not None and fraction is not None:
         raise InputError("weights and sampling_fraction are both given: give only one of them.")
     missing = MissingCodes.from_argument(missing_codes)
+    numeric = grouping.numeric if weights is None else [*grouping.numeric, weights]
     linked: tuple[Change, ...] = ()
     if events is not None:
         joined = link_tables(ground_truth, synthetic, unit, events, holdout, missing)
@@ -197,7 +198,7 @@ def disclosure(
         linked, missing = joined.ledger, MissingCodes()
     with (
         show_progress() if progress else nullcontext(ignore_progress) as on_progress,
-        open_tables(ground_truth, synthetic, engine, grouping.numeric, holdout, missing) as with_holdout,
+        open_tables(ground_truth, synthetic, engine, numeric, holdout, missing) as with_holdout,
     ):
         tables = len(with_holdout.columns) - (holdout is not None)
         opened = with_holdout if holdout is None else with_holdout.only(range(tables))

@@ -114,7 +114,8 @@ def subgroups(
     """
     smallest = require_whole_number("smallest_count", smallest_count, 1)
     grouping = grouping_of(groups, special_values, edges, within)
-    frames = read_frames(ground_truth, synthetic, grouping.numeric, holdout)
+    numeric = grouping.numeric if weights is None else [*grouping.numeric, weights]
+    frames = read_frames(ground_truth, synthetic, numeric, holdout)
     tables = check_read_tables(frames if holdout is None else frames[:-1], keys, targets, grouping)
     names, people = _check_by(by, list(frames[0].columns), GROUND_TRUTH), [frames[0]]
     opened = FramesInMemory(tables.frames, "")

@@ -88,15 +88,28 @@ def canonical_frames(
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
     """Read as `canonical_distinct` does, from tables in memory (`sources.read_raw`, or any data frame).
 
-    With `only`, other columns are returned unchanged.
+    Columns that GT shares with some table, and those of `numeric`, are read in all tables that have them:
+    weights are in no synthesis, a unit perhaps in a holdout. With `only`, other columns are returned
+    unchanged.
     """
-    shared = [name for name in names_in_all(raw) if only is None or name in only]
-    names = [name for name in shared if any(_holds_text(frame[name]) for frame in raw)]
+    tables_with = {
+        name: [i for i, frame in enumerate(raw) if name in frame.columns]
+        for name in raw[0].columns
+        if only is None or name in only
+    }
+    names = [
+        name
+        for name, having in tables_with.items()
+        if (len(having) > 1 or name in numeric) and any(_holds_text(raw[i][name]) for i in having)
+    ]
 
     def canonical_column(name: Any) -> tuple[dict[int, Any], list[Change]]:
-        encoded = [encode(frame[name]) for frame in raw]
+        having = tables_with[name]
+        encoded = [encode(raw[i][name]) for i in having]
         occurring = [table.levels.filter(pa.array(table.counts[:-1] > 0)) for table in encoded]
-        return _to_canonical(name, infer_column(occurring, name in numeric), encoded, tables)
+        column = infer_column(occurring, name in numeric)
+        canonical, changes = _to_canonical(name, column, encoded, [tables[i] for i in having])
+        return {having[place]: records for place, records in canonical.items()}, changes
 
     records = sum(map(len, raw))
     canonical = run_in_threads([partial(canonical_column, name) for name in names], threads_for(records))

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from reference import baselines
 from reference import survey as reference
 from reference.cap import Record
+from support.figures import assert_same, assert_same_frame
 from support.sampling import examples
 from support.small_tables import KEYS, frame, tables
 
@@ -129,6 +130,25 @@ def test_weights_in_both_tables_are_no_target() -> None:
         assert result.population["people"].item() == pytest.approx(gt["weight"].sum())
 
 
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_weights_of_text_files_are_numbers(engine: str, tmp_path: Path) -> None:
+    """They are in no synthesis, and a unit is in the holdout alone besides."""
+    gt, sd = (table.head(300) for table in survey())
+    gt = gt.assign(person=np.arange(300) // 2)
+    others = gt.assign(person=gt["person"] + 1000, age=gt["age"].to_numpy()[::-1])
+    files = {"gt": gt, "sd": sd, "others": others}
+    for name, table in files.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def ask(tables: list[Any], **options: Any) -> Disclosure:
+        told = {"unit": "person", "weights": "weight", "holdout": tables[2]}
+        return dp.disclosure(tables[0], tables[1], ["region"], "income", **told, **options)
+
+    paths = [tmp_path / f"{name}.csv" for name in files]
+    assert_same(ask(paths, engine=engine), expected := ask([*files.values()]))
+    assert not expected.population_targets.empty
+
+
 def test_weights_are_refused_before_records_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FramesInMemory, "find_cells", lambda *_: pytest.fail("counted"))
     gt, sd = survey()
@@ -236,3 +256,12 @@ def test_groups_have_their_people() -> None:
         assert (groups[f"{name}_weighted"] * share).sum() == pytest.approx(of_all)
         assert (groups[f"{name}_weighted_se"] > 0).all()
     assert not [name for name in dp.subgroups(gt, sd, ["age"], "income", by="sex") if "weighted" in str(name)]
+
+
+def test_groups_by_weights_of_text_files(tmp_path: Path) -> None:
+    gt, sd = survey(300)
+    for name, table in (("gt", gt), ("sd", sd)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    told: Any = {"by": "sex", "weights": "weight"}
+    of_files = dp.subgroups(tmp_path / "gt.csv", tmp_path / "sd.csv", ["region"], "income", **told)
+    assert_same_frame(of_files, dp.subgroups(gt, sd, ["region"], "income", **told))
