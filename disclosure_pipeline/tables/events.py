@@ -242,7 +242,9 @@ class _Ranks:
     @cached_property
     def texts(self) -> Any:
         """The text of each rank in a multiset, as in JSON; numbers without rounding noise."""
-        values, kind = self.values, self.values.type
+        is_decimal = pa.types.is_decimal(self.values.type)
+        values = self.values.cast(pa.float64()) if is_decimal else self.values
+        kind = values.type
         if pa.types.is_floating(kind):
             written = [
                 level_label(value) if value.is_integer() else f"{value:.9g}"

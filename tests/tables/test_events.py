@@ -1,10 +1,12 @@
 """Events that are joined to their people: against the slow reference, in any order, and what is refused."""
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from reference import events as reference
 
@@ -76,6 +78,18 @@ def test_values_of_every_kind_are_joined(values: list[Any]) -> None:
     joined = join(pd.DataFrame({"id": [1]}), events, order="at", summaries={"at": SUMMARIES}, multiset=["at"])
     [row] = as_rows(joined)
     assert [row[f"events.at.{summary}"] for summary in SUMMARIES] == [values[1], values[0], values[1]]
+
+
+@pytest.mark.parametrize("days", [[1, 2, 15, None], [1, 2.5, 1.5, None]])
+def test_a_number_is_written_alike_whatever_holds_it(days: list[Any]) -> None:
+    persons, events = pd.DataFrame({"id": [1]}), pd.DataFrame({"id": [1] * len(days)})
+    decimals = [None if day is None else Decimal(str(day)) for day in days]
+    held = [pd.Series(days), pd.Series(decimals, dtype=object), pa.array(decimals, pa.decimal128(9, 3))]
+    written = {
+        join(persons, events.assign(days=column), multiset=["days"])["events.multiset"].item()
+        for column in (*held[:2], pd.arrays.ArrowExtensionArray(held[2]))
+    }
+    assert len(written) == 1
 
 
 def test_ordered_levels_keep_their_order() -> None:
