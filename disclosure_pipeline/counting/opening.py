@@ -20,7 +20,7 @@ from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import available_memory
 from disclosure_pipeline.tables.alignment import Tables, as_frames, check_tables, is_frame
 from disclosure_pipeline.tables.coding import build_table, decode_arrow
-from disclosure_pipeline.tables.events import Joining
+from disclosure_pipeline.tables.events import Joining, write_ids
 from disclosure_pipeline.tables.grouping import Grouping, grouping_of
 from disclosure_pipeline.tables.messages import (
     GROUND_TRUTH,
@@ -339,6 +339,12 @@ def link_tables(
     )
     if len(event_tables) != len(persons):
         raise InputError("events must have as many synthetic tables as there are of persons.")
+    given = [ground_truth, synthetic, holdout, *(events.get(name) for name in required)]
+    if any(
+        is_location(table) for one in given for table in (one if isinstance(one, (list, tuple)) else [one])
+    ):
+        both = write_ids([*persons, *event_tables], unit)
+        persons, event_tables = tuple(both[: len(persons)]), tuple(both[len(persons) :])
     joining = Joining(unit, **{name: events[name] for name in joined & events.keys()})
     tables = table_names(len(persons)) if holdout is None else (*table_names(len(persons) - 1), HOLDOUT)
     linked = []

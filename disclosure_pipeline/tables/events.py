@@ -24,9 +24,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.tables.canonical import is_text
 from disclosure_pipeline.tables.contract import MULTISET, PREFIX, WITHOUT_OWNER
 from disclosure_pipeline.tables.dictionary import Column, ContractError, Dictionary, Violation
-from disclosure_pipeline.tables.encoding import encode
+from disclosure_pipeline.tables.encoding import Encoded, encode, take_levels
 from disclosure_pipeline.tables.levels import IntArray, Values, level_label
 from disclosure_pipeline.tables.messages import describe_argument, listed
 from disclosure_pipeline.tables.missing import Codes
@@ -194,6 +195,27 @@ def _find_owners(
 
 def _to_index(levels: Any) -> pd.Index[Any]:
     return pd.Index(levels.to_pandas())
+
+
+def write_ids(tables: Sequence[pd.DataFrame], unit: Any) -> list[pd.DataFrame]:
+    """Return tables read from files with text for the ids of all of them if those of some are text.
+
+    Codes such as 0012 are text, but the ids of a table are numbers if none of them needs to be text.
+    """
+    ids = [encode(table[unit]) if unit in table.columns else None for table in tables]
+    are_text = [is_text(column.levels.type) for column in ids if column is not None]
+    if all(are_text) or not any(are_text):
+        return list(tables)
+    return [
+        table if column is None or is_text(column.levels.type) else _write_as_text(table, unit, column)
+        for table, column in zip(tables, ids, strict=True)
+    ]
+
+
+def _write_as_text(table: pd.DataFrame, unit: Any, ids: Encoded) -> pd.DataFrame:
+    labels = [None if level is None else level_label(level) for level in ids.levels.to_pylist()]
+    texts = take_levels(ids.codes, pa.array(labels, pa.string()))
+    return table.assign(**{unit: pd.arrays.ArrowExtensionArray(texts)})
 
 
 @dataclass(frozen=True)

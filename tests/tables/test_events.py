@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from reference import events as reference
+from support.figures import assert_same_frame
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.tables.events import Joining
@@ -90,6 +91,21 @@ def test_a_number_is_written_alike_whatever_holds_it(days: list[Any]) -> None:
         for column in (*held[:2], pd.arrays.ArrowExtensionArray(held[2]))
     }
     assert len(written) == 1
+
+
+def test_ids_are_joined_though_those_of_some_files_need_not_be_text(tmp_path: Path) -> None:
+    """None of the events is of somebody whose code begins with 0."""
+    persons = pd.DataFrame({"id": ["007", "010", "100", "101"], "sex": ["f", "f", "m", "m"]})
+    events = pd.DataFrame({"id": ["100", "101", "101"], "why": ["flu", "flu", "fall"]})
+    for name, table in (("persons", persons), ("events", events)):
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+
+    def ask(people: Any, of_people: Any) -> dp.Disclosure:
+        told: Any = {"ground_truth": of_people, "synthetic": of_people, "multiset": ["why"]}
+        return dp.disclosure(people, people, ["sex"], ["events.multiset"], unit="id", events=told)
+
+    actual = ask(tmp_path / "persons.csv", tmp_path / "events.csv")
+    assert_same_frame(actual.attribute, ask(persons, events).attribute)
 
 
 def test_ordered_levels_keep_their_order() -> None:
