@@ -345,6 +345,8 @@ class CodedColumn:
         """Return the code of a level given by value or label (None, NaN: missing); None if it is unknown."""
         if is_missing(level):
             return self.missing
+        if self.kind is Kind.ZONED_DATE and getattr(level, "tzinfo", None) is not None:  # levels are in UTC
+            level = level.astimezone(datetime.timezone.utc).replace(tzinfo=None)
         wanted = level_label(level)
         return next((code for code, known in enumerate(self.levels) if level_label(known) == wanted), None)
 
@@ -393,7 +395,7 @@ def look_up(values: Values, positions: IntArray) -> Values:
 def level_label(level: Any) -> str:
     """Return a level as text: 18 and 18.0 are both "18", text is itself.
 
-    >>> [level_label(level) for level in (18.0, "18", np.int64(18), True, np.timedelta64(90, "m"))]
+    >>> [level_label(level) for level in (18.0, "18", np.int64(18), True, datetime.timedelta(minutes=90))]
     ['18', '18', '18', 'True', '0 days 01:30:00']
     """
     if isinstance(level, (bool, np.bool_)):
@@ -405,7 +407,7 @@ def level_label(level: Any) -> str:
         return str(int(level)) if level == level.to_integral_value() else format(level.normalize(), "f")
     if isinstance(level, (np.datetime64, datetime.date)):
         return str(pd.Timestamp(level))
-    if isinstance(level, np.timedelta64):
+    if isinstance(level, (np.timedelta64, datetime.timedelta)):
         return str(pd.Timedelta(level))
     return str(level)
 

@@ -240,6 +240,21 @@ def test_dates_of_one_zone_and_another() -> None:
     assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == 100
 
 
+UTC = datetime.timezone.utc
+SPANS = [datetime.timedelta(hours=1), datetime.timedelta(days=3, microseconds=5), None]
+INSTANTS = [datetime.datetime(2020, 1, 1, tzinfo=UTC), datetime.datetime(2021, 6, 30, tzinfo=UTC), None]
+
+
+@pytest.mark.parametrize("values", [SPANS, INSTANTS], ids=["durations", "instants"])
+def test_levels_are_named_by_their_own_values(values: list[Any]) -> None:
+    held = pd.Series(values * 4)
+    gt = pd.DataFrame({"k": [*"abcd"] * 3, "t": held})
+    tokyo = held.dt.tz_convert("Asia/Tokyo")[0] if values is INSTANTS else held.to_numpy()[0]
+    for level in (values[0], held[0], tokyo):
+        exclude = dp.Exclusions(target_levels={"t": [level]})
+        assert dp.disclosure(gt, gt, ["k"], "t", exclude=exclude).excluded["target_levels"].iloc[0] == 4
+
+
 def test_days_before_nanoseconds_began() -> None:
     """They fit no date in nanoseconds."""
     days = pd.Series(np.array(["0001-01-01", "1492-10-12"], dtype="datetime64[s]"))

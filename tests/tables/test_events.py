@@ -93,6 +93,13 @@ def test_a_number_is_written_alike_whatever_holds_it(days: list[Any]) -> None:
     assert len(written) == 1
 
 
+def test_a_duration_is_written_alike_whatever_its_unit() -> None:
+    persons, events = pd.DataFrame({"id": [1]}), pd.DataFrame({"id": [1, 1]})
+    held = [pa.array([90, 86400], pa.duration("s")).cast(pa.duration(unit)) for unit in ("s", "us", "ns")]
+    columns = [events.assign(wait=pd.arrays.ArrowExtensionArray(array)) for array in held]
+    assert len({join(persons, table, multiset=["wait"])["events.multiset"].item() for table in columns}) == 1
+
+
 def test_ids_are_joined_though_those_of_some_files_need_not_be_text(tmp_path: Path) -> None:
     """None of the events is of somebody whose code begins with 0."""
     persons = pd.DataFrame({"id": ["007", "010", "100", "101"], "sex": ["f", "f", "m", "m"]})
