@@ -138,10 +138,13 @@ def _as_instants(levels: Any, utc: bool) -> pd.DatetimeIndex:
 
 def _unify_resolution(column: Any, indexes: Sequence[Any]) -> list[Values]:
     unit = max((index.unit for index in indexes), key=["s", "ms", "us", "ns"].index)
-    try:
-        return [index.as_unit(unit).to_numpy() for index in indexes]
-    except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
-        pass
+    for common in (unit, "us"):  # pandas takes nanoseconds for objects, whatever they need
+        try:
+            unified = [index.as_unit(common) for index in indexes]
+        except (pd.errors.OutOfBoundsDatetime, pd.errors.OutOfBoundsTimedelta):
+            continue
+        if all((new.as_unit(old.unit) == old).all() for new, old in zip(unified, indexes, strict=True)):
+            return [index.to_numpy() for index in unified]
     raise InputError(
         f"Column {column!r} holds dates that do not fit the resolution of another table ({unit}): "
         "give it one resolution in all tables."

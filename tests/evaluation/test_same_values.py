@@ -263,6 +263,27 @@ def test_days_before_nanoseconds_began() -> None:
     assert dp.disclosure(gt, sd, ["k"], "t").identity["repU"][1] == 100
 
 
+@pytest.mark.parametrize("kind", [None, pa.timestamp("us"), pa.date32()], ids=str)
+@pytest.mark.parametrize("far_in_gt", [True, False])
+def test_a_day_beyond_nanoseconds_in_one_table(kind: pa.DataType | None, far_in_gt: bool) -> None:
+    """Such as the end of what has none: the other table holds the same type, of which pandas makes these."""
+    days = [datetime.date(2020, 1, 1), datetime.date(2021, 6, 30), datetime.date(9999, 12, 31)]
+    far, near = (
+        pd.DataFrame(
+            {
+                "k": pd.Series(some, dtype=object)
+                if kind is None
+                else pd.arrays.ArrowExtensionArray(pa.array(some).cast(kind)),
+                "t": 1,
+            }
+        )
+        for some in (days, days[:2])
+    )
+    gt, sd = (far, near) if far_in_gt else (near, far)
+    identity = dp.disclosure(gt, sd, ["k"], "t").identity
+    assert identity["repU"][1] == pytest.approx(100 * 2 / len(gt))
+
+
 # Names
 
 # Beside the texts that support/strategies.py draws.
