@@ -79,30 +79,52 @@ def list_published(releases: Path) -> PublishedFolders:
 
 @dataclass(frozen=True)
 class Incoming:
-    """Complete candidates, each with a signature of its content, and forbidden names of folders."""
+    """Complete candidates, each with a signature of its content, and the names of folders that are ignored.
+
+    `refused` have names that no candidate may have; `unreadable` cannot be read by this user.
+    """
 
     complete: dict[str, str]
     refused: tuple[str, ...]
+    unreadable: tuple[str, ...] = ()
 
-    def describe_refused(self) -> str:
-        """Return a sentence on the ignored folders, naming the first five; empty if there are none."""
-        if not self.refused:
-            return ""
-        ignored = choose_form(
-            len(self.refused),
-            "A folder is ignored because of its name",
-            f"{len(self.refused)} folders are ignored because of their names",
+    def describe_ignored(self) -> str:
+        """Return sentences on the ignored folders, naming the first five; empty if there are none."""
+        return " ".join(
+            f"{choose_form(len(names), ignored, f'{len(names)} {several}')}, {_name_first(names)}: {advice}."
+            for names, ignored, several, advice in (
+                (
+                    self.refused,
+                    "A folder is ignored because of its name",
+                    "folders are ignored because of their names",
+                    f"expected {_SAFE_NAME}",
+                ),
+                (
+                    self.unreadable,
+                    "A folder is ignored because it cannot be read",
+                    "folders are ignored because they cannot be read",
+                    "let the gate's user read and enter it",
+                ),
+            )
+            if names
         )
-        return f"{ignored}, {_name_first(self.refused)}: expected {_SAFE_NAME}."
 
 
 def find_complete_candidates(incoming: Path) -> Incoming:
     """Return the folders in `incoming` that hold a marker file, ordered by the time of the marker."""
-    folders = [path for path in incoming.iterdir() if (path / MARKER).is_file()] if incoming.is_dir() else []
-    folders.sort(key=lambda path: ((path / MARKER).stat().st_mtime_ns, path.name))
+    complete: dict[str, tuple[int, str]] = {}
+    unreadable = []
+    for path in sorted(incoming.iterdir()) if incoming.is_dir() else ():
+        try:
+            if (path / MARKER).is_file():
+                complete[path.name] = (path / MARKER).stat().st_mtime_ns, _sign_listing(path.iterdir())
+        except OSError:  # must not keep the others waiting
+            unreadable.append(path.name)
+    in_order = sorted(complete, key=lambda name: (complete[name][0], name))
     return Incoming(
-        complete={path.name: _sign_listing(path.iterdir()) for path in folders if is_safe_name(path.name)},
-        refused=tuple(path.name for path in folders if not is_safe_name(path.name)),
+        complete={name: complete[name][1] for name in in_order if is_safe_name(name)},
+        refused=tuple(name for name in in_order if not is_safe_name(name)),
+        unreadable=tuple(unreadable),
     )
 
 

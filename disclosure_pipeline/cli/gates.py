@@ -231,7 +231,7 @@ def status(gate: Path, shown_as: Format | None, opens: bool) -> None:
 
     For each candidate: the verdict and its time, its reason, the number of records, whether it is
     published, and the page of its dossier. A published candidate that would be refused today is marked.
-    Complete folders in incoming that are ignored because of their names are named.
+    Folders in incoming that are ignored because of their names, or cannot be read, are named.
     """
     from disclosure_pipeline.candidates.evaluation import link_to_page, locate_page
     from disclosure_pipeline.candidates.evaluation_records import count_recorded_evaluations
@@ -291,9 +291,9 @@ def status(gate: Path, shown_as: Format | None, opens: bool) -> None:
     ]
     lines = lines or ["  no candidate has arrived"]
     facts: dict[str, Any] = {"gate": folders.gate.name, "asked": evaluations, "may_be_asked": limit}
-    if incoming.refused:
-        facts["ignored"] = incoming.describe_refused()
-        lines = [*lines, f"  {incoming.describe_refused()}"]
+    if ignored := incoming.describe_ignored():
+        facts["ignored"] = ignored
+        lines = [*lines, f"  {ignored}"]
     table = Table("candidates", "Candidates", tuple(columns), rows)
     print_report(Report(heading, facts, (table,), lines), chosen)
     for link in links.values() if chosen == "table" else ():

@@ -132,8 +132,8 @@ def build_arrivals_sensor(
                 state = ""  # present candidates do not wait for the first ground truth
         seen: dict[str, str] = cursor.get("candidates", {})
         incoming = find_complete_candidates(folders.incoming)
-        if incoming.refused:
-            context.log.warning(incoming.describe_refused())
+        if ignored := incoming.describe_ignored():
+            context.log.warning(ignored)
         complete = incoming.complete
         brought, last_events = _read_brought(context, folders, cursor.get("brought"))
         if gate.synthetic_asset:
@@ -158,9 +158,7 @@ def build_arrivals_sensor(
             after["brought"] = {"candidates": sorted(brought), "last_events": last_events}
         return dg.SensorResult(
             run_requests=requests,
-            skip_reason=None
-            if requests
-            else f"No new candidate in {folders.incoming}. {incoming.describe_refused()}".strip(),
+            skip_reason=None if requests else f"No new candidate in {folders.incoming}. {ignored}".strip(),
             dynamic_partitions_requests=[candidates.build_add_request(added)] if added else [],
             cursor=json.dumps(after),
         )

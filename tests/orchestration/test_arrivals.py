@@ -473,6 +473,28 @@ def test_folders_without_allowed_names_are_told_apart(tmp_path: Path) -> None:
     assert find_complete_candidates(tmp_path / "missing").complete == {}
 
 
+@pytest.mark.parametrize("refused", ["is_file", "iterdir"])  # a folder that nobody may enter, or list
+def test_a_folder_that_cannot_be_read_does_not_keep_the_others_waiting(
+    refused: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may read everything, so the system's refusal is played."""
+    for name in ("good", "private"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / MARKER).touch()
+    read = getattr(Path, refused)
+
+    def refuse(path: Path) -> Any:
+        if "private" in path.parts:
+            raise PermissionError(13, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, refused, refuse)
+    candidates = find_complete_candidates(tmp_path)
+    assert set(candidates.complete) == {"good"}
+    assert candidates.unreadable == ("private",)
+    assert "because it cannot be read, 'private': let the gate's user" in candidates.describe_ignored()
+
+
 # Two hundred candidates arrive at once: each has one run, one verdict and at most one publication
 
 
