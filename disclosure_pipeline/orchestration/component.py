@@ -48,6 +48,7 @@ from disclosure_pipeline.policy.gate_template import (
     find_gate_file,
 )
 from disclosure_pipeline.policy.reviewed_files import Waiver, read_waivers
+from disclosure_pipeline.release.readiness import find_home_problem
 from disclosure_pipeline.tables.sources import read_descriptions, read_raw
 
 
@@ -209,10 +210,10 @@ def run_gate(
 
     A new or changed ground truth is recorded first; if that fails, the result is about that run. `show_step`
     is entered with the name of each step. Raise InputError, and run nothing, if the gate's folder holds no
-    complete candidate of the name, or if DAGSTER_HOME is not set.
+    complete candidate of the name, or if Dagster could not keep the run.
     """
-    if not os.environ.get("DAGSTER_HOME"):
-        raise InputError("DAGSTER_HOME is not set, so nobody could find the run again: set it.")
+    if problem := find_home_problem():
+        raise InputError(f"DAGSTER_HOME {problem}.")
     require_arrived(folders, candidate)
     gate = folders.gate
     defs = build_definitions(gate, folders.waivers)

@@ -82,6 +82,8 @@ def _resolve(path: str) -> Path:
             f"The path {path!r} is relative to DAGSTER_HOME, which is not set: set it or give an absolute "
             "path."
         )
+    if not Path(home).is_absolute():  # links in the store would lead astray
+        raise DisclosurePipelineError(f"DAGSTER_HOME is {home}: Dagster needs an absolute path.")
     return Path(home) / path
 
 

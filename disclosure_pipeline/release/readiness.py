@@ -238,14 +238,22 @@ def _find_existing(path: Path) -> Path:
     return next(folder for folder in (path, *path.parents) if folder.exists())
 
 
-def _check_home() -> Iterator[Finding]:
+def find_home_problem() -> str | None:
+    """Return why Dagster could keep no run in DAGSTER_HOME, as the end of a sentence, or None."""
     home = os.environ.get(_HOME)
     if not home:
-        yield Finding(_HOME, "is not set: Dagster would forget every run", is_problem=True)
-        return
-    if not Path(home).is_dir():
-        sentence = f"names {home}, which is not a folder: make it with `mkdir -m 700`"
-        yield Finding(_HOME, sentence, is_problem=True)
+        return "is not set: Dagster would forget every run"
+    if not Path(home).is_absolute():
+        return f"is {home}: Dagster needs an absolute path"
+    return (
+        None if Path(home).is_dir() else f"names {home}, which is not a folder: make it with `mkdir -m 700`"
+    )
+
+
+def _check_home() -> Iterator[Finding]:
+    problem, home = find_home_problem(), os.environ.get(_HOME, "")
+    if problem is not None:
+        yield Finding(_HOME, problem, is_problem=True)
         return
     settings = Path(home, "dagster.yaml")
     is_set_up = settings.is_file()

@@ -78,9 +78,18 @@ def test_a_candidate_that_cannot_be_taken_starts_nothing(project: Home, candidat
     assert project.instance.get_runs() == []
 
 
+@pytest.mark.parametrize("home", [None, "home", "/nowhere"])
+@pytest.mark.parametrize("are_absolute", [False, True])  # the paths in the gate's file
 def test_a_run_that_nobody_would_find_again_is_not_started(
-    project: Home, monkeypatch: pytest.MonkeyPatch
+    home: str | None, are_absolute: bool, project: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if are_absolute:
+        attributes = gates.definition()
+        paths = ("ground_truth", "incoming", "store", "releases", "trusted_keys")
+        attributes |= {name: str(project.path / attributes[name]) for name in paths}
+        gates.write_definition(project.path, attributes)
     monkeypatch.delenv("DAGSTER_HOME")
+    if home is not None:
+        monkeypatch.setenv("DAGSTER_HOME", home)
     shown = run(project, HONEST)
     assert shown.exit_code == 3 and "DAGSTER_HOME" in shown.stderr

@@ -270,6 +270,10 @@ NOT_READY: dict[str, tuple[Callable[[Home, pytest.MonkeyPatch], Any], str]] = {
         lambda _, patch: patch.delenv("DAGSTER_HOME"),
         "relative to DAGSTER_HOME, which is not set",
     ),
+    "a relative DAGSTER_HOME": (
+        lambda _, patch: patch.setenv("DAGSTER_HOME", "home"),
+        "DAGSTER_HOME is home: Dagster needs an absolute path.",
+    ),
 }
 
 

@@ -451,6 +451,8 @@ def test_the_home_is_said_to_be_set_up_where_it_is(
 
     monkeypatch.delenv("DAGSTER_HOME", raising=False)
     assert_found("is not set", is_problem=True)
+    monkeypatch.setenv("DAGSTER_HOME", "home")
+    assert_found("needs an absolute path", is_problem=True)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "nowhere"))
     assert_found("not a folder", is_problem=True)
     monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
