@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import traceback
 from pathlib import Path
 
@@ -65,11 +67,16 @@ class UndeterminedError(DisclosurePipelineError):
 def describe_unexpected(error: BaseException) -> str:
     """Describe an error of another library by its type and the last lines of code that it passed.
 
-    Its message is withheld because it may quote a record.
+    Its message is withheld because it may quote a record; the system's words for a number of its own cannot.
 
     >>> describe_unexpected(KeyError("a value"))
     'Unexpected KeyError. Its message is withheld.'
+    >>> describe_unexpected(OSError(errno.ENOSPC, "a value", "a file"))
+    'Unexpected OSError (No space left on device). Its message is withheld.'
     """
+    number = (isinstance(error, OSError) and error.errno) or 0
+    reason = f" ({os.strerror(number)})" if number in errno.errorcode else ""
     frames = traceback.extract_tb(error.__traceback__)[-_FRAMES:]
     places = ", ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in frames)
-    return f"Unexpected {type(error).__name__}{f' at {places}' if places else ''}. Its message is withheld."
+    place = f" at {places}" if places else ""
+    return f"Unexpected {type(error).__name__}{reason}{place}. Its message is withheld."

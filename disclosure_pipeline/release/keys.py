@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import hmac
 import os
@@ -160,7 +161,7 @@ def _read_secret(path: Path, variable: str) -> bytes:
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
-        problem = "is a link" if path.is_symlink() else f"cannot be read ({error.strerror})"
+        problem = "is a link" if error.errno == errno.ELOOP else f"cannot be read ({error.strerror})"
         raise KeysError(f"{path}, named by {variable}, {problem}: name the file itself.") from None
     try:
         status = os.fstat(handle)

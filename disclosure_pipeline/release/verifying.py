@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from errno import EINVAL
+from errno import EINVAL, ENOTDIR
 from pathlib import Path
 from typing import BinaryIO
 
@@ -155,7 +155,8 @@ def _read_folder(folder: Path) -> tuple[dict[str, str], bytes | None, list[str]]
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        problem = "it is a link: give the folder itself" if folder.is_symlink() else error.strerror
+        is_link = error.errno == ENOTDIR and folder.is_symlink()
+        problem = "it is a link: give the folder itself" if is_link else error.strerror
         raise VerificationError(folder, [f"it cannot be opened as a folder: {problem}"]) from None
     files: dict[str, str] = {}
     statement = None

@@ -171,13 +171,22 @@ def test_errors_of_ours_are_told(error: Exception, otherwise: ExitCode, code: in
 
 
 @pytest.mark.parametrize(
-    "error", [KeyError(SECRET), ValueError(SECRET), OSError(5, SECRET), RecursionError(SECRET)]
+    ("error", "reason"),
+    [
+        (KeyError(SECRET), ""),
+        (ValueError(SECRET), ""),
+        (RecursionError(SECRET), ""),
+        (OSError(SECRET), ""),
+        (OSError(5, SECRET), " (Input/output error)"),
+        (OSError(28, SECRET, SECRET), " (No space left on device)"),
+        (OSError(902104357, SECRET), ""),  # no number of the system's: it could be an amount
+    ],
 )
-def test_a_crash_is_told_without_its_message(error: Exception) -> None:
-    """It may quote a record."""
+def test_a_crash_is_told_without_its_message(error: Exception, reason: str) -> None:
+    """It may quote a record; what the system says of a full disk cannot."""
     ran = failing(error)
-    assert ran.exit_code == 4
-    assert f"Unexpected {type(error).__name__} at " in ran.stderr and "test_printing.py" in ran.stderr
+    assert ran.exit_code == 4 and "902104357" not in ran.output
+    assert f"Unexpected {type(error).__name__}{reason} at " in ran.stderr and "test_printing.py" in ran.stderr
     assert SECRET not in ran.output
     assert ran.exception is not None and SECRET not in repr(ran.exception.__context__)
 

@@ -190,6 +190,21 @@ def test_only_an_ed25519_key_signs(key_files: KeyFiles, content: bytes, message:
         keys.load_signer()
 
 
+def test_a_secret_in_a_folder_of_somebody_else_is_said_to_be_out_of_reach(
+    key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may enter every folder, so the system's refusal is played."""
+
+    def refuse(path: Any, *_: Any, **__: Any) -> Any:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(Path, "is_symlink", refuse)
+    for read in (keys.load_signer, lambda: keys.hash_with_salt(SHA256)):
+        with pytest.raises(KeysError, match=r"cannot be read \(Permission denied\)"):
+            read()
+
+
 def test_a_file_can_be_given_as_a_uri(key_files: KeyFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(keys.PUBLIC_KEY, str(key_files.public_key))
     monkeypatch.setenv(keys.SIGNING_KEY, f"file2:{key_files.signing_key}")
