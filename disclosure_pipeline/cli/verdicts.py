@@ -32,7 +32,7 @@ from disclosure_pipeline.cli.printing import (
     to_csv,
     to_html,
 )
-from disclosure_pipeline.errors import DisclosurePipelineError, write_count
+from disclosure_pipeline.errors import DisclosurePipelineError, StoreError, write_count
 
 if TYPE_CHECKING:
     from disclosure_pipeline.policy.verdict import Judgement
@@ -137,12 +137,15 @@ def report(gate: Path, candidate: str, shown_as: Format | None, output: Path | N
     json is the whole dossier, html its page. The exit code is that of the verdict.
     """
     from disclosure_pipeline.evidence.dossier import describe_broken_clauses, to_markdown
+    from disclosure_pipeline.evidence.page.rendering import is_dossier
     from disclosure_pipeline.orchestration.gate_file import folders_of, load_gate
     from disclosure_pipeline.runtime.files import read_json
 
     folders = folders_of(load_gate(gate))
     path = folders.store.candidate_folder(candidate) / "dossier.json"
     dossier = read_json(path, f"the gate for candidate {candidate!r}")
+    if not is_dossier(dossier):
+        raise StoreError(f"{path.name} is damaged: run the gate for candidate {candidate!r} again.")
     facts = {name: dossier[name] for name in ("gate", "candidate", "decision", "policy_digest")}
     clauses = _read_clauses(dossier)
     reasons = describe_broken_clauses(dossier, dossier["smallest_count"])

@@ -171,6 +171,14 @@ def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None
     assert run_command("report", gate, "../../evil").exit_code == 3
 
 
+def test_a_damaged_dossier_is_called_so(finished_home: Home) -> None:
+    gate = write_gate(finished_home)
+    gates.edit_json(finished_home.record(COPY, "dossier.json"), lambda content: content.pop("clauses"))
+    for shown_as in ("table", "json", "csv", "html"):
+        shown = run_command("report", gate, COPY, "--format", shown_as)
+        assert shown.exit_code == 3 and "dossier.json is damaged: run the gate for" in shown.stderr
+
+
 def test_every_candidate_and_where_it_stands(finished_home: Home) -> None:
     gate = write_gate(finished_home)
     document = json.loads(run_command("status", gate, "--format", "json").stdout)

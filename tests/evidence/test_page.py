@@ -1,12 +1,13 @@
 """The dossier as a page: the verdict first, nothing that loads or runs, and an edition to be published."""
 
+import copy
 import hashlib
 import json
 import math
 import re
 import xml.etree.ElementTree as ET
 from base64 import b64encode
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import product
@@ -651,6 +652,29 @@ def test_files_that_arrived_are_not_named(approved: dict[str, Any]) -> None:
 )
 def test_what_is_no_dossier_stands_on_no_page(content: dict[str, Any], approved: dict[str, Any]) -> None:
     assert is_dossier(approved) and not is_dossier(content)
+
+
+DAMAGES: dict[str, Callable[[dict[str, Any]], object]] = {
+    "no candidate": lambda content: content.pop("candidate"),
+    "a clause without its value": lambda content: content["clauses"][0].pop("value"),
+    "a clause that is none": lambda content: content["clauses"].append(5),
+    "a value that is none": lambda content: content["clauses"][0].update(value="x"),
+    "a row of a clause that is none": lambda content: content["clauses"][0].update(row=[]),
+    "a waiver that is none": lambda content: content.update(waivers="x"),
+    "a waiver that nobody gave": lambda content: content["clauses"][0].update(waiver="w"),
+    "no table": lambda content: content["figures"].update(table=-1),
+    "a figure that is none": lambda content: content["figures"]["table"].insert(0, None),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_dossier_keeps_no_other_candidate_from_its_page(
+    damage: str, refused: dict[str, Any], approved: dict[str, Any]
+) -> None:
+    damaged = copy.deepcopy(approved)
+    DAMAGES[damage](damaged)
+    assert not is_dossier(damaged)
+    assert is_dossier(approved) and render_page(refused, others=[approved])
 
 
 def test_a_dossier_of_an_earlier_version_is_compared_with(

@@ -319,11 +319,16 @@ def render_result(result: Disclosure) -> str:
 
 
 def is_dossier(content: Mapping[str, Any]) -> bool:
-    """Return True if a file of the store, perhaps of an earlier version, is fit for a page."""
-    figures = content.get("figures")
-    if not isinstance(figures, dict) or not isinstance(content.get("clauses"), list):
+    """Return True if a file of the store, perhaps of an earlier version, is fit for the page of another."""
+    try:
+        judgements = read_judgements(content)
+        sections.locate(content)
+        are_named = all(judgement.clause.name for judgement in judgements)
+    except (AttributeError, KeyError, TypeError, ValueError):  # the record is damaged
         return False
-    return {"candidate", "decision"} <= content.keys() and "table" in figures
+    values = [judgement.value for judgement in judgements]
+    are_figures = all(value is None or isinstance(value, int | float) for value in values)
+    return are_named and are_figures and {"candidate", "decision"} <= content.keys()
 
 
 @cache

@@ -244,7 +244,7 @@ def list_flagged_levels(content: Mapping[str, Any]) -> PageTable | None:
     )
 
 
-def _locate(content: Content) -> tuple[float, float] | None:
+def locate(content: Content) -> tuple[float, float] | None:
     """Return a candidate's place on the map: its largest TVD_column_beyond and its largest DiSCO_beyond."""
     figures = content["figures"]
     distances = [rank(row, FARTHEST) for row in view_frame(figures, "columns_apart")]
@@ -256,13 +256,13 @@ def _locate(content: Content) -> tuple[float, float] | None:
 
 def show_map(content: Content, others: Sequence[Content]) -> Chart | None:
     """Draw the candidate among the others of its gate, by utility and risk."""
-    placed = [(candidate, _locate(candidate)) for candidate in (*others, content)]
+    placed = [(candidate, locate(candidate)) for candidate in (*others, content)]
     points = [
         (*place, "this candidate" if candidate is content else "another candidate")
         for candidate, place in placed
         if place is not None
     ]
-    own_place = _locate(content)
+    own_place = locate(content)
     if own_place is None or len(points) == 1:
         return None
     better = sum(x <= own_place[0] and y <= own_place[1] for x, y, kind in points if kind != "this candidate")
