@@ -211,7 +211,8 @@ def _is_recorded(folders: GateFolders, digest: str) -> bool:
 
 def _check_folders(folders: GateFolders) -> Iterator[Finding]:
     if folders.gate.synthesis_asset is None:
-        if folders.incoming.is_dir() and os.access(folders.incoming, os.R_OK | os.X_OK):
+        existing = _find_existing(folders.incoming)
+        if existing == folders.incoming and existing.is_dir() and os.access(existing, os.R_OK | os.X_OK):
             yield Finding("incoming", f"candidates are expected in {folders.incoming}")
         else:
             sentence = f"{folders.incoming} is not a readable folder: make it, candidates arrive there"
@@ -223,8 +224,9 @@ def _check_folders(folders: GateFolders) -> Iterator[Finding]:
         else:
             sentence = f"{folder} cannot be written: {existing} is not a folder that this user can write to"
             yield Finding(attribute, sentence, is_problem=True)
-    if folders.store.root.is_dir() and is_open_to_others(folders.store.root):
-        yield Finding("store", describe_open(folders.store.root), is_doubt=True)
+    store = _find_existing(folders.store.root)
+    if store == folders.store.root and store.is_dir() and is_open_to_others(store):
+        yield Finding("store", describe_open(store), is_doubt=True)
     staging, releases = _find_existing(folders.staging), _find_existing(folders.releases)
     if staging.stat().st_dev != releases.stat().st_dev:
         sentence = (
@@ -235,7 +237,12 @@ def _check_folders(folders: GateFolders) -> Iterator[Finding]:
 
 
 def _find_existing(path: Path) -> Path:
-    return next(folder for folder in (path, *path.parents) if folder.exists())
+    """Return a path, or the nearest folder above it that exists and that this user may know of."""
+    for folder in (path, *path.parents):
+        with suppress(PermissionError):  # it lies in a folder that this user may not enter
+            if folder.exists():
+                return folder
+    return Path(path.anchor)
 
 
 def find_home_problem() -> str | None:

@@ -22,7 +22,7 @@ from support.sampling import on_some_days, some_of
 from support.surveys import TABLES, gate_of
 
 import disclosure_pipeline as dp
-from disclosure_pipeline.candidates.store import STATEMENT, GateFolders
+from disclosure_pipeline.candidates.store import STATEMENT, GateFolders, Store
 from disclosure_pipeline.counting.memory.engine import MemoryEngine
 from disclosure_pipeline.evaluation import disclosure
 from disclosure_pipeline.evaluation.figures import build_disclosure
@@ -440,6 +440,32 @@ def folders(tmp_path: Path) -> GateFolders:
 
 def of_subject(folders: GateFolders, subject: str) -> list[Finding]:
     return [finding for finding in check_readiness(folders, NOW) if finding.subject == subject]
+
+
+@pytest.mark.parametrize("attribute", ["incoming", "store", "releases"])
+def test_a_folder_in_one_that_nobody_may_enter_is_no_crash(
+    attribute: str, folders: GateFolders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may enter every folder, so the system's refusal is played."""
+    private = tmp_path / "private"
+    place = private / "survey"
+    place.mkdir(parents=True)
+
+    def refuse_inside(ask: Callable[[Path], bool]) -> Callable[[Path], bool]:
+        def answer(path: Path) -> bool:
+            if private in path.parents:
+                raise PermissionError(13, "Permission denied", str(path))
+            return ask(path)
+
+        return answer
+
+    for name in ("exists", "is_dir", "is_file"):
+        monkeypatch.setattr(Path, name, refuse_inside(getattr(Path, name)))
+    monkeypatch.setattr(os, "access", lambda path, _: Path(path) != private)
+    changed: dict[str, Any] = {attribute: Store(place) if attribute == "store" else place}
+    elsewhere = replace(folders, **changed)
+    problems = [finding for finding in of_subject(elsewhere, attribute) if finding.is_problem]
+    assert any(str(place) in finding.sentence for finding in problems)
 
 
 def test_the_home_is_said_to_be_set_up_where_it_is(
