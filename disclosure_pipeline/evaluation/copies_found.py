@@ -29,8 +29,8 @@ _NOT_COMPARED = (
 class CopiesFinding:
     """People found in one of the `WAYS`, beyond the default bound of a gate.
 
-    `table`: the name of the synthetic table. `value`: the figure beyond chance. `headline` states the finding
-    in short; `sentence` adds what a fresh table would show.
+    `table`: the name of the synthetic table. `value`: the figure beyond chance, or 1 for the content of GT.
+    `headline` states the finding in short; `sentence` adds what a fresh table would show.
     """
 
     table: str
@@ -62,20 +62,25 @@ class CopiesFound:
         return tuple(finding.sentence for finding in self.findings)
 
 
-def find_copied_people(found: pd.DataFrame, stacked: pd.DataFrame, files: int) -> CopiesFound:
+def find_copied_people(
+    found: pd.DataFrame,
+    guards: pd.DataFrame,
+    stacked: tuple[pd.DataFrame, pd.DataFrame] | None,
+    files: int,
+) -> CopiesFound:
     """Return what is found in each synthesis, and in all of them stacked if nothing is found in one.
 
-    By the frame `found` of the result, and of all its `files` stacked, which may be empty.
+    By the frames `found` and `guards` of the result, and of all its `files` stacked, which may be empty.
     """
     if found.empty:
         return CopiesFound(not_examined=(_NOT_LOOKED_FOR,))
     findings = [
         finding
         for synthesis, name in enumerate(table_names(files + 1)[1:], start=1)
-        for finding in _find_in_table(found, synthesis, name)
+        for finding in _find_in_table(found, guards, synthesis, name)
     ]
-    if not stacked.empty and not findings:
-        findings += _find_in_table(stacked, 1, _STACKED)
+    if stacked is not None and not stacked[0].empty and not findings:
+        findings += _find_in_table(*stacked, 1, _STACKED)
     measured = found["found_beyond_chance"].notna()
     by_equality = measured[measured.index.get_level_values("way").isin([WHOLE, ALL_BUT_ONE])]
     not_examined = ((_NOT_COMPUTED, by_equality.all()), (_NOT_COMPARED, measured.all()))
@@ -85,7 +90,9 @@ def find_copied_people(found: pd.DataFrame, stacked: pd.DataFrame, files: int) -
     )
 
 
-def _find_in_table(found: pd.DataFrame, synthesis: int, table: str) -> Iterator[CopiesFinding]:
+def _find_in_table(
+    found: pd.DataFrame, guards: pd.DataFrame, synthesis: int, table: str
+) -> Iterator[CopiesFinding]:
     """Yield the findings of a table, leaving out those that follow from another one."""
     default = FIGURES["found"].default
     assert default is not None
@@ -101,6 +108,11 @@ def _find_in_table(found: pd.DataFrame, synthesis: int, table: str) -> Iterator[
         if value > bound + explained:  # not for NaN: see `not_examined`
             yield _describe(way, row, value, bound, table)
             explained += value
+    # So coarse or small a table may show anybody by chance, but not everybody.
+    if not explained and guards.loc[synthesis, "equal_content"]:
+        headline = f"Every record of {table} is in {GROUND_TRUTH}, or the other way round"
+        sentence = f"{headline}, unchanged; a fresh table would lack some: people were copied."
+        yield CopiesFinding(table, WHOLE, 1.0, 0.0, headline, sentence)
 
 
 def _describe(way: str, row: dict[Any, Any], value: float, bound: float, table: str) -> CopiesFinding:

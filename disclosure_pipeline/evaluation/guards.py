@@ -63,8 +63,7 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFram
     apart = _measure_columns(records.columns, sample, [size.divide(per_unit) for size in sizes])
     largest_apart = apart.groupby(level="synthesis").max()
     rows = []
-    for synthesis, (size, counts) in enumerate(zip(sizes, records.whole, strict=True), start=1):
-        keys = records.keys[synthesis - 1]
+    for synthesis, (size, keys) in enumerate(zip(sizes, records.keys, strict=True), start=1):
         figures = repeats(keys.people, size, per_unit)
         bounded = beyond_chance(figures.repeats, figures.repeats_by_chance)
         rows.append(
@@ -74,7 +73,6 @@ def measure_guards(records: RecordSets, plan: WholeRecords = _PLAN) -> GuardFram
                 "missing_beyond": largest_apart.loc[synthesis, "missing_beyond"],
                 "missing_beyond_chance": largest_apart.loc[synthesis, "missing_beyond_chance"],
                 **(to_row(figures) | {"repeats_beyond_chance": bounded}),
-                "equal_content": float(has_equal_content(counts, keys.shared.GT_in_SD, size)),
             }
         )
     frame = pd.concat([copies.guards, pd.DataFrame(rows, index=copies.guards.index)], axis=1)
@@ -99,7 +97,11 @@ def measure_copies(records: RecordSets, plan: WholeRecords) -> GuardFrames:
     found, limits = measure_found(records, measured, plan)
     N_d = records.sizes[0].N_d
     alike = [percent(N_d - counts.people.alone, N_d) for counts in records.whole]
-    guards = whole.join(limits).assign(alike=alike)
+    equal = [
+        float(has_equal_content(counts, keys.shared.GT_in_SD, size))
+        for counts, keys, size in zip(records.whole, records.keys, records.sizes, strict=True)
+    ]
+    guards = whole.join(limits).assign(alike=alike, equal_content=equal)
     return GuardFrames(guards, build_frame(rows, ["columns", "synthesis"]), found)
 
 

@@ -149,8 +149,8 @@ class Disclosure:
     @property
     def copies(self) -> CopiesFound:
         """The people found copied by a gate's guards at their default bounds, and what was not examined."""
-        stacked = pd.DataFrame() if self.stacked is None else self.stacked.found
-        return find_copied_people(self.found, stacked, len(self.N_s))
+        stacked = None if self.stacked is None else (self.stacked.found, self.stacked.guards)
+        return find_copied_people(self.found, self.guards, stacked, len(self.N_s))
 
     def frame(self, name: str) -> pd.DataFrame:
         """Return a frame by name; an empty one if its family was not measured."""

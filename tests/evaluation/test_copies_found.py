@@ -188,6 +188,31 @@ def test_it_is_what_a_gate_with_default_bounds_refuses(name: str, tmp_path: Path
         pd.testing.assert_frame_equal(result.stacked.guards, measured.stacked.guards[columns])
 
 
+def test_the_content_of_a_coarse_table_is_found_although_chance_shows_half_of_its_people(
+    tmp_path: Path,
+) -> None:
+    """No way of finding people is beyond chance there, but a fresh table would not hold everybody."""
+
+    def draw(seed: int) -> pd.DataFrame:
+        random = np.random.default_rng(seed)
+        levels = {"sex": 2, "owner": 2, "year": 50}
+        return pd.DataFrame({name: random.integers(0, number, 200) for name, number in levels.items()})
+
+    gt = draw(1)
+    assert found(gt, draw(2), ["sex", "year"]) == CopiesFound()
+    [finding] = found(gt, shuffled(gt), ["sex", "year"]).findings
+    assert (finding.way, finding.value, finding.bound) == ("whole", 1, 0)
+    assert finding.headline.startswith("Every record of the synthetic table is in the ground truth, or")
+    halves = found(gt, [gt.head(100), gt.tail(100)], ["sex", "year"])
+    assert [finding.table for finding in halves.findings] == ["synthetic table 1", "synthetic table 2"]
+    for name, table in {"gt": gt, "sd": shuffled(gt)}.items():
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    paths = (tmp_path / "gt.csv", tmp_path / "sd.csv")
+    for shown_as in ("table", "html"):
+        shown = run_command("measure", *paths, "--key", "sex", "--key", "year", "--format", shown_as)
+        assert shown.exit_code == ExitCode.COPIED and finding.headline in " ".join(shown.stdout.split())
+
+
 # Whatever else is measured
 
 
