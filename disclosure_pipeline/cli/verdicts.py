@@ -298,10 +298,18 @@ def revoke(folder: Path, keys: tuple[Path, ...], reason: str, revocations: Path 
     from disclosure_pipeline.candidates.store import locate_revocations
     from disclosure_pipeline.policy.reviewed_files import read_key_file
     from disclosure_pipeline.release.keys import load_signer
+    from disclosure_pipeline.release.revoking import RevocationError, read_signed_statement
     from disclosure_pipeline.release.revoking import revoke as write_revocation
 
-    revocations = revocations or locate_revocations(folder.absolute().parent)
     trusted_keys = [key for path in keys for key in read_key_file(path)]
+    if revocations is None:
+        releases, gate = folder.absolute().parent, read_signed_statement(folder, trusted_keys).predicate.gate
+        if releases.name != gate:
+            raise RevocationError(
+                f"{releases} is not where the gate {gate} publishes, which would not know of the revocation: "
+                "give the folder in its releases or, by --revocations, the file that the gate reads."
+            )
+        revocations = locate_revocations(releases)
     now = datetime.now(timezone.utc)
     revocation = write_revocation(folder, revocations, reason, trusted_keys, load_signer(), now)
     echo(f"{revocation}\nAdded to {revocations}: send it to everyone who has the release.")

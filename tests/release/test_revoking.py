@@ -10,7 +10,7 @@ from securesystemslib.signer import CryptoSigner
 from support import releases
 from support.gates import run_command
 
-from disclosure_pipeline.policy.reviewed_files import TrustedKey
+from disclosure_pipeline.policy.reviewed_files import TrustedKey, read_key_file
 from disclosure_pipeline.release.keys import SIGNING_KEY, keygen, load_signer
 from disclosure_pipeline.release.predicate import Predicate
 from disclosure_pipeline.release.revoking import Revocation, RevocationError, read_revocations, revoke
@@ -181,3 +181,26 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert verified.exit_code == 1
     assert f", revoked on {datetime.now(timezone.utc).year}-" in verified.output and REASON in verified.output
     assert run_command("verify", folder, *key[:2]).exit_code == 0
+
+
+def test_a_copy_of_a_release_is_not_revoked_where_its_gate_does_not_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate would publish the same table again."""
+    files = keygen(tmp_path / "keys")
+    monkeypatch.setenv(SIGNING_KEY, str(files.signing_key))
+    published = releases.predicate(published=datetime.now(timezone.utc) - timedelta(days=1))
+    own, copy = tmp_path / "releases" / published.gate / "first", tmp_path / "sent" / "first"
+    for folder in (own, copy):
+        folder.parent.mkdir(parents=True)
+        releases.publish(folder, load_signer(), published)  # type: ignore[arg-type]
+    options = ["--key", str(files.public_key), "--reason", REASON]
+    refused = run_command("revoke", copy, *options)
+    assert refused.exit_code == 1 and f"is not where the gate {published.gate} publishes" in refused.stderr
+    assert run_command("revoke", Path("/"), *options).exit_code == 1
+    assert not list(tmp_path.rglob("*.revocations"))
+    file = own.parent.with_name(f"{published.gate}.revocations")
+    assert run_command("revoke", copy, *options, "--revocations", file).exit_code == 0
+    assert run_command("revoke", own, *options).exit_code == 0
+    assert list(tmp_path.rglob("*.revocations")) == [file]
+    assert len(read_revocations(file, read_key_file(files.public_key))) == 2
