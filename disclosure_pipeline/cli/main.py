@@ -273,7 +273,9 @@ def _print_next_steps(setup: GateSetup, folder: Path, name: str) -> None:
 @click.option(
     "--records", default=5000, show_default=True, type=click.IntRange(min=1), help="Size of the ground truth."
 )
-@click.option("--seed", default=2024, show_default=True, help="Seed of the ground truth.")
+@click.option(
+    "--seed", default=2024, show_default=True, type=click.IntRange(min=0), help="Seed of the ground truth."
+)
 @click.option(
     "--home",
     type=click.Path(file_okay=False, path_type=Path),

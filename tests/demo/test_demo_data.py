@@ -183,3 +183,10 @@ def test_copies_with_raised_incomes_are_refused(tmp_path: Path, monkeypatch: pyt
     published = tmp_path / "demo" / "releases" / SALARIES / HONEST
     verify(published, read_key_file(tmp_path / "demo" / "keys" / "public-key.pem"))
     assert "weight" not in (published / "synthetic.parquet").read_bytes().decode("latin-1")
+
+
+@pytest.mark.parametrize("option", ["--seed", "--records"])
+def test_what_no_table_is_made_of_is_a_wrong_usage(option: str, tmp_path: Path) -> None:
+    shown = gates.run_command("demo", option, "-1", "--home", tmp_path / "home")
+    assert shown.exit_code == 2 and "-1 is not in the range" in shown.stderr
+    assert not (tmp_path / "home").exists()
