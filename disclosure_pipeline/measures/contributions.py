@@ -205,8 +205,8 @@ class Contributions:
         named, unmatched = from_n.named - from_others.named, from_others.matched - from_n.matched
         common = compared.all(self.rows)
         if common.of_levels:
-            squares = _square_beside_levels(q, t, w * named, w * unmatched * (common.chances[t] > 0))
-            squares += (common.number - 1) * _square_by_key(q, w * named)
+            by_level = w * unmatched * (common.chances[t] > 0)
+            squares = _square_beside_levels(q, t, w * named, by_level, common.number)
         else:
             squares = _square_by_key(q, w * (named + unmatched * common.chances[t]))
         at_n, others = (
@@ -255,18 +255,19 @@ def _square_by_key(q: IntArray, added: Floats) -> float:
     return sum_exactly(of_q[of_q != 0] ** 2)
 
 
-def _square_beside_levels(q: IntArray, t: IntArray, added: Floats, of_level: Floats) -> float:
-    """Return Σ A_q² + Σ ((A_q + B_qt)² - A_q²): what rows of q add (A), and with q and t besides (B).
+def _square_beside_levels(q: IntArray, t: IntArray, added: Floats, of_level: Floats, levels: int) -> float:
+    """Return Σ (A_q + B_qt)² over `levels` levels: what rows of q add (A), and with q and t besides (B).
 
-    Where one level t is guessed in place of both tables' guesses, the squares are Σ (A_q + B_qt)²: this is
-    their sum over all t, less Σ A_q² for all t but one.
+    B is 0 but at these levels, one of which is guessed in place of both tables' guesses. No square is taken
+    away from another: A and B may cancel each other out.
     """
     of_q = np.bincount(q, weights=_round_for_sums(added)).astype(np.float64)
     some = np.flatnonzero(of_level)
     cells, cell = np.unique(q[some] * (int(t.max(initial=0)) + 1) + t[some], return_inverse=True)
     of_cell = np.bincount(cell.reshape(-1), weights=_round_for_sums(of_level[some]), minlength=len(cells))
-    by_key = of_q[cells // (int(t.max(initial=0)) + 1)]
-    return sum_exactly(of_q**2) + sum_exactly((by_key + of_cell) ** 2) - sum_exactly(by_key**2)
+    q_of_cell = cells // (int(t.max(initial=0)) + 1)
+    without = levels - np.bincount(q_of_cell, minlength=len(of_q))
+    return sum_exactly((of_q[q_of_cell] + of_cell) ** 2) + sum_exactly(without * of_q**2)
 
 
 def _round_for_sums(values: Floats) -> Floats:

@@ -104,6 +104,23 @@ def test_a_unit_of_every_record_changes_nothing(
             )
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_target_with_the_same_levels_for_everybody_has_an_error(seed: int) -> None:
+    """What the keys add to its guesses cancels out what its level adds: no square may fall below 0."""
+    random = np.random.default_rng(seed)
+
+    def draw(people: int) -> pd.DataFrame:
+        keys = np.repeat(random.integers(0, people, people), 3)
+        return pd.DataFrame({"person": np.arange(people).repeat(3), "key": keys, "year": [1, 2, 3] * people})
+
+    gt, sd = draw(10), draw(10).drop(columns="person")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = dp.disclosure(gt, sd, ["key"], "year", unit="person")
+    beyond, error = result.cap[["guessed_beyond", "guessed_beyond_se"]].to_numpy()[0]
+    assert beyond == pytest.approx(0, abs=4) and 0 < error < 100
+
+
 def test_nearest_leaves_out_all_records_of_the_person() -> None:
     rng = np.random.default_rng(8)
     gt = rng.integers(0, 5, (15, 3))
