@@ -394,7 +394,7 @@ def _add_guards(
     result = replace(
         result,
         # A guard bounds guesses, so they are measured even where the family of `cap` is not.
-        guessed=bound_guesses(result.cap[_GUESSED], counts.targets, sizes),
+        guessed=bound_guesses(result.cap[_GUESSED], counts, sizes),
         cap=result.cap if plan.attribution else result.cap.head(0),
         doubts=pd.DataFrame({"excluded": 100 * (1 - of_GT["remaining"] / result.N_d)}),
         warning_counts=pd.DataFrame({"warnings": len(result.warnings)}, index=syntheses),

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from disclosure_pipeline.counting.counts import mark_unguessable
 from disclosure_pipeline.evaluation.copies import measure_record_sets
-from disclosure_pipeline.evaluation.counts import WholeRecords
+from disclosure_pipeline.evaluation.counts import Counts, WholeRecords
 from disclosure_pipeline.evaluation.figures import add_beyond_chance
 from disclosure_pipeline.evaluation.found import measure_found
 from disclosure_pipeline.evaluation.frames import build_frame, to_row
@@ -105,19 +104,17 @@ def measure_copies(records: RecordSets, plan: WholeRecords) -> GuardFrames:
     return GuardFrames(guards, build_frame(rows, ["columns", "synthesis"]), found)
 
 
-def bound_guesses(
-    guesses: pd.DataFrame, targets: Sequence[CodedColumn], sizes: Sequence[Sizes]
-) -> pd.DataFrame:
+def bound_guesses(guesses: pd.DataFrame, counts: Counts, sizes: Sequence[Sizes]) -> pd.DataFrame:
     """Return the guesses of each target, with what chance gives and what is beyond it."""
     rows = {}
-    for target in targets:
-        records = target.counts[0]
-        most_frequent = 100 * int(records[~mark_unguessable(target)].max(initial=0)) / int(records.sum())
-        for synthesis, size in enumerate(sizes, start=1):
-            figures = guesses.loc[(target.name, synthesis)]
+    for target, of_target in zip(counts.measured, counts.counts.targets, strict=True):
+        for synthesis, (counted, size) in enumerate(zip(of_target, sizes, strict=True), start=1):
+            people = counted.count_people(target)[~target.no_guess]
+            most_frequent = percent(people.max(initial=0), counts.records[0])
+            figures = guesses.loc[(target.column.name, synthesis)]
             others, beyond = float(figures["guessed_others"]), float(figures["guessed_beyond"])
-            by_chance = guesses_by_chance(others + beyond, others, most_frequent, size, len(targets))
-            rows[target.name, synthesis] = {
+            by_chance = guesses_by_chance(others + beyond, others, most_frequent, size, len(counts.measured))
+            rows[target.column.name, synthesis] = {
                 **figures,
                 "guessed_by_chance": by_chance,
                 "guessed_beyond_chance": beyond_chance(beyond, by_chance),

@@ -245,7 +245,7 @@ def guesses_by_chance(
     """Return the guessed_beyond, in percentage points, that chance alone exceeds once in `ONCE_IN` tables.
 
     `guessed`, `guessed_others` (at n records) and `most_frequent` (records with the most frequent target
-    level) are in percent of GT records. `comparisons`: number of targets.
+    level, of those that the exclusions leave) are in percent of GT records. `comparisons`: number of targets.
 
     Guessing the most frequent level is always allowed. The others' records may not reveal it: if two levels
     are about equally frequent, leaving a person out makes the other level the mode. Beyond that,

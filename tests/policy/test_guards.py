@@ -28,7 +28,7 @@ from disclosure_pipeline.evaluation.record_sets import RecordSets, count_record_
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.dossier import build_dossier, to_markdown
 from disclosure_pipeline.measures.catalogue import DEFAULTS
-from disclosure_pipeline.measures.chance import beyond_chance
+from disclosure_pipeline.measures.chance import beyond_chance, guesses_by_chance
 from disclosure_pipeline.measures.people import PeopleCounts, Repeats, repeats
 from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.policy.gate import Gate
@@ -104,6 +104,38 @@ def test_guesses_are_bounded_whatever_is_measured(measures: dict[str, Any]) -> N
     assert judgement.outcome == "exceeded"
     assert judgement.clause.about == tuple(of.targets)
     assert result.cap.empty == bool(measures)
+
+
+def test_a_level_that_is_excluded_explains_no_guesses_of_others() -> None:
+    """Chance adds the lead of the most frequent level among the people who are left, not of "none"."""
+    random = np.random.default_rng(5)
+    jobs = [f"job {number}" for number in range(30)]
+    truth, fresh = (
+        pd.DataFrame(
+            {
+                "sex": random.choice(["f", "m"], 600),
+                "age": random.integers(20, 320, 600),
+                "work": np.where(random.random(600) < 0.45, "none", random.choice(jobs, 600)),
+            }
+        )
+        for _ in range(2)
+    )
+    leaky = pd.concat([truth.head(300), fresh.head(300)], ignore_index=True)
+    of = gates.gate(
+        policy=LOOSE,
+        columns={"sex": {"type": "category"}, "age": {"type": "integer"}, "work": {"type": "category"}},
+        targets=["work"],
+        exclusions={"target_levels": {"work": ["none"]}},
+    )
+    outcomes = {}
+    for name, table in {"fresh": fresh, "leaky": leaky}.items():
+        result = gates.measured(of, truth, [table])
+        outcomes[name] = gates.judged(of, result)["guessed[work] beyond"].outcome
+        most = truth["work"].value_counts(normalize=True).drop("none").max()
+        others, beyond = result.guessed[["guessed_others", "guessed_beyond"]].iloc[0]
+        by_chance = guesses_by_chance(others + beyond, others, 100 * most, Sizes(600, 600))
+        assert result.guessed["guessed_by_chance"].item() == pytest.approx(by_chance)
+    assert outcomes == {"fresh": "kept", "leaky": "exceeded"}
 
 
 @pytest.mark.parametrize(("seed", "way", "bound"), [(6, "whole", 2.5), (15, "all but one", 4)])
