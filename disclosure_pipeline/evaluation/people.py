@@ -46,14 +46,14 @@ from disclosure_pipeline.measures.contributions import (
 )
 from disclosure_pipeline.measures.copies import Combinations, unique_hits
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
-from disclosure_pipeline.measures.frequency import Keys, Rows
-from disclosure_pipeline.measures.samples import Sizes, to_integer_chances
+from disclosure_pipeline.measures.frequency import Keys, Rows, first_of_run
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.survey import (
     household_risk,
     population_disclosure,
     population_risk,
 )
-from disclosure_pipeline.measures.together import TogetherTargetCounts, chance_of_any, square_beyond
+from disclosure_pipeline.measures.together import TogetherChances, TogetherTargetCounts
 from disclosure_pipeline.measures.totals import APART_SCALE, count_hits_apart
 from disclosure_pipeline.measures.words import WEIGHTED
 
@@ -219,10 +219,12 @@ def _count_together(
 
     `chances`: what each record adds to DiSCO at n records of each synthesis, and by the others.
     """
+    combined = TogetherChances.combine(*zip(*chances, strict=True))
     in_order = np.argsort(q, kind="stable")
-    at_n, by_others = (
-        chance_of_any([to_integer_chances(of_table) for of_table in side])[in_order]
-        for side in zip(*chances, strict=True)
+    first = np.flatnonzero(first_of_run(q[in_order]))
+    return replace(
+        counted,
+        any_at_n=int(combined.at_n.sum()),
+        any_others=int(combined.by_others.sum()),
+        **combined.square(lambda of_records: np.add.reduceat(of_records[in_order], first)),
     )
-    squares = square_beyond(q[in_order], at_n, by_others)
-    return replace(counted, any_at_n=int(at_n.sum()), any_others=int(by_others.sum()), squares=squares)

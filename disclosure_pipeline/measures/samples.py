@@ -122,7 +122,7 @@ def sum_of_squares(x: IntArray, keys: IntArray | int = 1) -> int:
     )
 
 
-def standard_error(squares: int, N_d: int) -> float:
+def standard_error(squares: float, N_d: int) -> float:
     """Return the standard error of a difference that is a sum over q, in percent of the GT records.
 
     100 · sqrt(sum of x_q²) / N_d, with x_q the records that q adds to the difference (`squares`: their sum),

@@ -7,13 +7,14 @@ independent draw of n_j other people's records. At least one draw discloses a pe
 
 If n_j is the number of all others, all draws are the same, although fresh samples would differ: as many
 independent samples disclose at most 1 - prod_j (1 - DiSCO_others_j), by Jensen's inequality. The release is
-held against that where it is more.
+held against that where it is more. All DiSCO_others_j come from the same GT, so their error counts up to m
+times: the derivative of that bound is sum_j prod_k≠j (1 - DiSCO_others_k).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
@@ -27,8 +28,8 @@ from disclosure_pipeline.measures.attribute import (
 from disclosure_pipeline.measures.chance import beyond_chance, difference_by_chance
 from disclosure_pipeline.measures.checks import CodedExclusions, mark_remaining
 from disclosure_pipeline.measures.entry import Default, Figure, Place, place_beyond, show_column
-from disclosure_pipeline.measures.exact import IntArray, percent, total
-from disclosure_pipeline.measures.frequency import FrequencyTable, Rows, first_of_run
+from disclosure_pipeline.measures.exact import Floats, IntArray, percent, total
+from disclosure_pipeline.measures.frequency import FrequencyTable, Rows
 from disclosure_pipeline.measures.identity import mark_replicated
 from disclosure_pipeline.measures.samples import (
     CHANCE_SCALE,
@@ -62,6 +63,8 @@ class TogetherTargetCounts:
     any_at_n, any_others: expected records disclosed by the release at n records per table, and by draws of
         the others, in units of 1 / `CHANCE_SCALE`.
     squares: squares of what the records of each q add to their difference, in units of 1 / `CHANCE_SCALE`².
+    squares_at_n, squares_others, squares_of_both: of what they add to any_at_n, to DiSCO_others (on average
+        over the syntheses), and to both.
     """
 
     any: int = 0
@@ -69,6 +72,15 @@ class TogetherTargetCounts:
     any_at_n: int = 0
     any_others: int = 0
     squares: int = 0
+    squares_at_n: int = 0
+    squares_others: int = 0
+    squares_of_both: int = 0
+
+    def square_beside(self, times: float) -> float:
+        """Return the squares of what the records of each q add to any_at_n, less `times` DiSCO_others."""
+        twice_product = self.squares_of_both - self.squares_at_n - self.squares_others
+        squares = self.squares_at_n - times * twice_product + times**2 * self.squares_others
+        return max(squares, 0.0)
 
 
 @dataclass(frozen=True)
@@ -150,9 +162,12 @@ def together(
     `comparisons`: number of targets.
     """
     N = N_d * CHANCE_SCALE
-    others = max(percent(counts.any_others, N), any_of_fresh_samples(DiSCO_others))
+    others, of_fresh = percent(counts.any_others, N), any_of_fresh_samples(DiSCO_others)
+    squares: float = counts.squares
+    if of_fresh - others > _ROUNDING:
+        others, squares = of_fresh, counts.square_beside(_derive_any(DiSCO_others))
     beyond = percent(counts.any_at_n, N) - others
-    error = standard_error(counts.squares, N_d)
+    error = standard_error(squares, N_d)
     by_chance = difference_by_chance(error, comparisons)
     return Together(
         percent(counts.any, N_d),
@@ -174,6 +189,15 @@ def any_of_fresh_samples(DiSCO_others: Sequence[float]) -> float:
     return 100 * (1 - math.prod(1 - others / 100 for others in DiSCO_others))
 
 
+_ROUNDING = 1e-6  # percent
+
+
+def _derive_any(DiSCO_others: Sequence[float]) -> float:
+    """Return how fast `any_of_fresh_samples` grows if each of `DiSCO_others` grows alike."""
+    missed = [1 - others / 100 for others in DiSCO_others]
+    return sum(math.prod(missed[:j] + missed[j + 1 :]) for j in range(len(missed)))
+
+
 def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
     """Return the chance that at least one of independent tables discloses each entry.
 
@@ -183,12 +207,33 @@ def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
     return to_integer_chances(1 - none)
 
 
-def square_beyond(q: IntArray, at_n: IntArray, by_others: IntArray) -> int:
-    """Return the squares of `TogetherTargetCounts`; `q` ascends."""
-    if not len(q):
-        return 0
-    by_q: IntArray = np.add.reduceat(at_n - by_others, np.flatnonzero(first_of_run(q)))
-    return sum_of_squares(by_q)
+@dataclass(frozen=True)
+class TogetherChances:
+    """What GT records add, in units of 1 / `CHANCE_SCALE`.
+
+    To any_at_n and any_others of `TogetherTargetCounts`, and to DiSCO_others on average over the syntheses.
+    """
+
+    at_n: IntArray
+    by_others: IntArray
+    others: IntArray
+
+    @classmethod
+    def combine(cls, at_n: Sequence[Floats], by_others: Sequence[Floats]) -> TogetherChances:
+        """Combine what they add to DiSCO at n records of each synthesis, and by the others."""
+        of_tables, of_others = ([to_integer_chances(of) for of in side] for side in (at_n, by_others))
+        mean = np.rint(np.sum(of_others, axis=0) / len(of_others)).astype(np.int64)
+        return cls(chance_of_any(of_tables), chance_of_any(of_others), mean)
+
+    def square(self, add_by_q: Callable[[IntArray], IntArray], keys: IntArray | int = 1) -> dict[str, int]:
+        """Return the squares of `TogetherTargetCounts`; `add_by_q` adds up by q, of which each is `keys`."""
+        added = {
+            "squares": self.at_n - self.by_others,
+            "squares_at_n": self.at_n,
+            "squares_others": self.others,
+            "squares_of_both": self.at_n + self.others,
+        }
+        return {name: sum_of_squares(add_by_q(of_records), keys) for name, of_records in added.items()}
 
 
 def count_together(tables: Sequence[FrequencyTable], exclusions: CodedExclusions) -> TogetherTargetCounts:
@@ -204,18 +249,22 @@ def count_together(tables: Sequence[FrequencyTable], exclusions: CodedExclusions
     rows = [Rows(of, occupied) for of in tables]
     disclosing = np.sum([of.has_one_level for of in rows], axis=0)
     correct = np.sum([is_disclosed(of) for of in rows], axis=0)
-    at_n, by_others = (
-        chance_of_any([to_integer_chances(chance(of)) for of in rows])
-        for chance in (chance_of_disclosure, chance_of_disclosure_by_others)
+    chances = TogetherChances.combine(
+        *([find(of) for of in rows] for find in (chance_of_disclosure, chance_of_disclosure_by_others))
     )
-    added, people = np.zeros_like(left), (left * f.n)[occupied]
-    added[occupied] = left[occupied] * (at_n - by_others)
+    people = (left * f.n)[occupied]
+
+    def add_by_q(of_records: IntArray) -> IntArray:
+        added = np.zeros_like(left)
+        added[occupied] = left[occupied] * of_records
+        return f.sum_by_q(added)
+
     return TogetherTargetCounts(
         total(people, correct > 0),
         total(people, (correct > 1) & (correct == disclosing)),
-        total(people * at_n),
-        total(people * by_others),
-        sum_of_squares(f.sum_by_q(added), f.alike),
+        total(people * chances.at_n),
+        total(people * chances.by_others),
+        **chances.square(add_by_q, f.alike),
     )
 
 

@@ -96,10 +96,22 @@ def _draft_beyond(
 def _draft_any(
     own: Disclosure, halves: Sequence[Disclosure], target: str, files: int, comparisons: int
 ) -> DraftedBound:
-    error = math.sqrt(files) * estimate_error(own, halves, "DiSCO", target)
+    error = _estimate_error_of_any(own, halves, target, files)
     excess = f"in 100 people, in any of {files} files, over as many tables of other people's records"
     reason = _say_what_is_detected(error, comparisons, 0.0, excess)
     return DraftedBound("DiSCO_any", target, MATERIAL_EFFECT, reason)
+
+
+def _estimate_error_of_any(own: Disclosure, halves: Sequence[Disclosure], target: str, files: int) -> float:
+    """Return the standard error of DiSCO of any of several files beside that of fresh samples.
+
+    By Good-Turing, a third of a file's variance is that of its own draw. The rest is GT's, the same in all
+    files. Only people whom no other file discloses add to that of any.
+    """
+    [row] = _find_rows(own, "DiSCO", target)
+    undisclosed = (1 - row.others / 100) ** (files - 1)
+    error = estimate_error(own, halves, "DiSCO", target)
+    return error * math.sqrt(files * (1 + 2 * files) / 3) * undisclosed
 
 
 def _say_what_is_detected(error: float, comparisons: int, usual: float, excess: str) -> str:

@@ -141,9 +141,10 @@ def test_files_and_records_are_known_or_told(finished_home: Home, drafted: Draft
     z = NormalDist().inv_cdf(1 - 1 / (10_000 * len(folders.gate.targets)))
     draft = draft_policy(folders.gate, smaller.own, smaller.halves, 5, 100)
     [reason] = [b.reason for b in draft.bounds if (b.figure, b.column) == ("DiSCO_any", "work")]
-    by_chance = z * math.sqrt(5) * error
-    expected = f"up to {by_chance:.2g}" if by_chance + 1.645 * math.sqrt(5) * error < 100 else "every excess"
-    assert expected in reason
+    others = float(smaller.own.attribute["DiSCO_others"].xs("work", level="target").iloc[0])
+    # A third of the variance is each file's own, two thirds are the ground truth's in all five.
+    of_any = error * math.sqrt(5 / 3 + 25 * 2 / 3) * (1 - others / 100) ** 4
+    assert f"chance explains up to {z * of_any:.2g}" in reason
     errors = [estimate_error(of.own, of.halves, "unique_hits", None) for of in (actual, smaller)]
     assert errors[0] < errors[1]
 

@@ -102,6 +102,20 @@ def test_fresh_samples_disclose_at_most_what_is_expected_of_them() -> None:
     assert max(bounded) <= 0
 
 
+def test_the_error_is_that_of_fresh_samples() -> None:
+    """Five of them are held against one ground truth, whose pairs are many or few for all five alike."""
+    rows = []
+    for seed in range(60):
+        draw = np.random.default_rng(seed)
+        places = [draw.integers(0, 5_000, 500) for _ in range(6)]
+        truth, *fresh = (pd.DataFrame({"place": of, "illness": of % 7}) for of in places)
+        rows.append(dp.disclosure(truth, fresh, ["place"], "illness").together.loc["illness"])
+    measured = pd.DataFrame(rows)
+    errors = math.sqrt((measured["DiSCO_any_beyond_se"] ** 2).mean())
+    assert measured["DiSCO_any_beyond"].std() == pytest.approx(errors, rel=0.2)
+    assert measured["DiSCO_any_beyond_chance"].max() <= 0
+
+
 def draw_people(rng: np.random.Generator, records: int) -> pd.DataFrame:
     age, place = rng.integers(0, 40, records), rng.integers(0, 6, records)
     ill = np.where(rng.random(records) < 0.6, (age + place) % 3, rng.integers(0, 3, records))

@@ -14,9 +14,9 @@ from reference.disclosure import Exclusions, Key, Leveled, count_cells, key_of, 
 class Together:
     """Numbers of GT records that the exclusions leave.
 
-    In `any` and `agreed`; in `any` of draws of every synthesis, and of equal draws of other people's records,
-    with the squares of what the people of each key combination add; and the share of all that as many fresh
-    samples disclose at most, if each is as one draw is.
+    In `any` and `agreed`; in `any` of draws of every synthesis, and of equal draws of other people's records;
+    the share of all that as many fresh samples disclose at most, if each is as one draw is; and the squares
+    of what the people of each key combination add to the difference from the larger of both.
     """
 
     in_any: int
@@ -40,7 +40,7 @@ def together(
     )
     in_any = agreed = 0
     at_n = by_others = Fraction(0)
-    by_key: dict[Key, Fraction] = defaultdict(Fraction)
+    by_key: dict[Key, list[Fraction]] = defaultdict(lambda: [Fraction(0)] * 3)
     by_draw = [Fraction(0)] * len(tables)
     for i, person in enumerate(people):
         if step_that_excludes(person, d[person], keys, target, exclusions):
@@ -57,11 +57,18 @@ def together(
             unseen *= 1 - baselines.disclosed(person, sd, n)
             unseen_by_others *= 1 - of_others
             by_draw[k] += of_others
+            by_key[person[0]][2] += of_others / len(tables)
         at_n += 1 - unseen
         by_others += 1 - unseen_by_others
-        by_key[person[0]] += unseen_by_others - unseen
-    squares = sum((added**2 for added in by_key.values()), Fraction(0))
-    fresh = 1 - math.prod((1 - share / len(gt) for share in by_draw), start=Fraction(1))
+        by_key[person[0]][0] += 1 - unseen
+        by_key[person[0]][1] += 1 - unseen_by_others
+    missed = [1 - share / len(gt) for share in by_draw]
+    fresh = 1 - math.prod(missed, start=Fraction(1))
+    # A share that is larger by a little in every table adds this many times as much to that of all.
+    times = sum(math.prod(missed[:k] + missed[k + 1 :], start=Fraction(1)) for k in range(len(missed)))
+    is_fresh = fresh - by_others / len(gt) > Fraction(1, 10**8)
+    added = [a - (times * mean if is_fresh else b) for a, b, mean in by_key.values()]
+    squares = sum((of_key**2 for of_key in added), Fraction(0))
     return Together(in_any, agreed, at_n, by_others, squares, fresh)
 
 
