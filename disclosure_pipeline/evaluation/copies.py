@@ -33,7 +33,6 @@ from disclosure_pipeline.measures.copies import (
     ENOUGH_RECORDS,
     MANY_REPEATS,
     CopyCounts,
-    HitCounts,
     chances_of_independent_columns,
     hits_of_independent_columns,
     repeats_beyond_independence,
@@ -219,8 +218,7 @@ def measure_copies(
     )
     hits, apart = counts.unique, hits_of_independent_columns(columns_apart.chances)
     of_records = copies_of(counts, sizes, apart, records_per_unit)
-    per_unit = HitCounts(hits.hits, hits.pairs / records_per_unit, hits.triples / records_per_unit)
-    most = hits_by_chance(per_unit, sizes.divide(records_per_unit), apart, comparisons)
+    most = hits_by_chance(hits, sizes, apart, comparisons, records_per_unit)
     by_chance = most - max(of_records.unique_copies_others, apart)
     return {
         **to_row(of_records),

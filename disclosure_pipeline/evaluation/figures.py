@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -30,9 +31,15 @@ from disclosure_pipeline.measures import bands, certainty
 from disclosure_pipeline.measures.attribute import TABLES, attribute
 from disclosure_pipeline.measures.cap import cap_measures
 from disclosure_pipeline.measures.catalogue import OF_BANDS, OF_KEYS, OF_TARGETS
-from disclosure_pipeline.measures.chance import chance, difference_beyond_chance, difference_by_chance
+from disclosure_pipeline.measures.chance import (
+    beyond_chance,
+    chance,
+    difference_beyond_chance,
+    difference_by_chance,
+    hits_by_chance,
+)
 from disclosure_pipeline.measures.checks import STEPS, OneWay, TwoWay, one_way, two_way
-from disclosure_pipeline.measures.copies import unique_hits
+from disclosure_pipeline.measures.copies import HitCounts, unique_hits
 from disclosure_pipeline.measures.entry import Figure
 from disclosure_pipeline.measures.exact import Grouped, percent
 from disclosure_pipeline.measures.resemblance import LEAST_SHARED, LeastShared, Overlap
@@ -98,7 +105,7 @@ def compare_records(counts: Counts) -> BesideOthers:
     with_band = [place for place in places if place.target.band]
     return BesideOthers(
         {
-            synthesis: to_row(unique_hits(of_keys.unique_hits, Sizes(N_d, n), 100 * hits / APART_SCALE))
+            synthesis: measure_hits(of_keys.unique_hits, Sizes(N_d, n), 100 * hits / APART_SCALE)
             for synthesis, (of_keys, n, hits) in enumerate(
                 zip(counts.counts.keys, N_s, counts.counts.hits_apart, strict=True), start=1
             )
@@ -112,6 +119,23 @@ def compare_records(counts: Counts) -> BesideOthers:
         },
         {target.name: of for target, of in zip(counts.targets, together, strict=True) if of},
     )
+
+
+def measure_hits(
+    counts: HitCounts, sizes: Sizes, apart: float, records_per_unit: float = 1
+) -> dict[str, float]:
+    """Return the figures of `UniqueHits`, and the part of their difference that is beyond chance.
+
+    Records of one unit are not independent: only units are.
+    """
+    figures: dict[str, float] = to_row(unique_hits(counts, sizes, apart))
+    figures["unique_hits_beyond_se"] *= math.sqrt(records_per_unit)
+    # Of few pairs of people the error is not normal: chance goes further.
+    limit = hits_by_chance(counts, sizes, apart, records_per_unit=records_per_unit)
+    of_few = limit - max(figures["unique_hits_others"], apart)
+    by_chance = max(difference_by_chance(figures["unique_hits_beyond_se"]), of_few)
+    bounded = beyond_chance(figures["unique_hits_beyond"], by_chance)
+    return figures | {"unique_hits_beyond_chance": bounded}
 
 
 BESIDE_OTHERS = [
@@ -178,7 +202,7 @@ def build_disclosure(counts: Counts, plan: MeasuringPlan, others: BesideOthers) 
         targets=tuple(target.name for target in counts.targets),
         N_d=counts.records[0],
         N_s=counts.records[1:],
-        identity=add_beyond_chance(identity_frame, "unique_hits_beyond"),
+        identity=identity_frame,
         attribute=attribute_frame,
         cap=cap_frame,
         identity_after_exclusions=build_frame(

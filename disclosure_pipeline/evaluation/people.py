@@ -28,6 +28,7 @@ from disclosure_pipeline.evaluation.figures import (
     BesideOthers,
     add_beyond_chance,
     compare_records,
+    measure_hits,
 )
 from disclosure_pipeline.evaluation.frames import build_frame, to_row
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
@@ -44,7 +45,7 @@ from disclosure_pipeline.measures.contributions import (
     inflate_variance,
     name_estimates,
 )
-from disclosure_pipeline.measures.copies import Combinations, unique_hits
+from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.exact import Floats, IntArray, sum_exactly
 from disclosure_pipeline.measures.frequency import Keys, Rows, first_of_run
 from disclosure_pipeline.measures.samples import Sizes
@@ -140,10 +141,8 @@ def _measure_keys_by_unit(
         s_q = q.counts[synthesis]
         apart = 100 * count_hits_apart(key_levels, request.shares_apart[synthesis - 1]) / APART_SCALE
         sizes = Sizes(len(records.unit), len(q.q[synthesis]))
-        of_synthesis = to_row(unique_hits(combinations.count_hits(s_q), sizes, apart))
-        # Records of one unit are not independent: only units are.
-        of_synthesis["unique_hits_beyond_se"] *= math.sqrt(records.records_per_unit)
-        hits[synthesis] = of_synthesis
+        counted = combinations.count_hits(s_q)
+        hits[synthesis] = measure_hits(counted, sizes, apart, records.records_per_unit)
         risks[(synthesis,)] = to_row(household_risk(q.q[0], q.counts[0], s_q, records.unit))
     return hits, build_frame(risks, ["synthesis"])
 

@@ -11,7 +11,7 @@ time, and a small table by more. So a figure counts only if a safe table reaches
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
@@ -161,11 +161,18 @@ def errors_of_largest(comparisons: int) -> float:
     return NormalDist().inv_cdf(1 - NormalDist().cdf(-2) / max(comparisons, 1))
 
 
-def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparisons: int = 1) -> float:
+def hits_by_chance(
+    counts: HitCounts,
+    sizes: Sizes,
+    independent: float,
+    comparisons: int = 1,
+    records_per_unit: float = 1,
+) -> float:
     """Return the percent of hits on lone GT records that chance alone exceeds once in `ONCE_IN` tables.
 
     `independent`: percent that hit one if columns are drawn independently. `comparisons`: number of sets of
-    columns, of which the worst counts.
+    columns, of which the worst counts. `records_per_unit`: records per person, which reduces the number of
+    independent people.
 
     For new people the expected share is estimated: p = 2 f2 / N_d with variance (4 f2 + 6 f3) / N_d², where
     f2 and f3 combinations have two and three GT records. For independent columns it is known. The observed
@@ -180,10 +187,11 @@ def hits_by_chance(counts: HitCounts, sizes: Sizes, independent: float, comparis
     for p and, by the same argument, its variance; Anscombe 1948, "The transformation of Poisson, binomial and
     negative-binomial data", for arcsines; Bonferroni for the comparisons.
     """
-    z = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons))
+    z, sizes = NormalDist().inv_cdf(1 - 1 / (ONCE_IN * comparisons)), sizes.divide(records_per_unit)
+    pairs, triples = counts.pairs / records_per_unit, counts.triples / records_per_unit
     variance_SD = 0.5 / (sizes.N_s + 0.5)  # twice the variance of its arcsine
-    variance_GT = (1 + 1.5 * counts.triples / max(counts.pairs, 1)) / sizes.N_d
-    new_people = (2 * counts.pairs + 3 / 4) / sizes.N_d
+    variance_GT = (1 + 1.5 * triples / max(pairs, 1)) / sizes.N_d
+    new_people = (2 * pairs + 3 / 4) / sizes.N_d
     return max(
         _limit(new_people, z * math.sqrt((variance_SD + variance_GT) / 2), sizes.N_s),
         _limit(independent / 100, z * math.sqrt(variance_SD / 2), sizes.N_s),
@@ -233,8 +241,7 @@ def holds_real_values(
     tries = 2 * comparisons
     copied = people_copied(counts.people, sizes, 0.0, tries, records_per_unit)
     once = counts.hit_once()
-    by_people = replace(once, pairs=once.pairs / records_per_unit, triples=once.triples / records_per_unit)
-    most_hits = hits_by_chance(by_people, sizes.divide(records_per_unit), 0.0, tries)
+    most_hits = hits_by_chance(once, sizes, 0.0, tries, records_per_unit)
     has_more_hits = percent(once.hits, sizes.N_s) > most_hits
     return has_more_hits or copied.people_copied_beyond > copied.people_copied_by_chance
 

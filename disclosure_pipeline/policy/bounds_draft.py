@@ -20,7 +20,9 @@ from disclosure_pipeline.errors import write_count
 from disclosure_pipeline.evaluation.long_table import FigureRow, tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.measures.catalogue import FIGURES
-from disclosure_pipeline.measures.chance import difference_by_chance
+from disclosure_pipeline.measures.chance import difference_by_chance, hits_by_chance
+from disclosure_pipeline.measures.copies import HitCounts
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.measures.words import BY_CHANCE, BY_ITSELF, BY_OTHERS
 from disclosure_pipeline.policy.bounds import find_short_word
 from disclosure_pipeline.policy.clauses import Clause
@@ -87,9 +89,10 @@ def _draft_beyond(
     own: Disclosure, halves: Sequence[Disclosure], figure: str, column: str | None, comparisons: int = 1
 ) -> DraftedBound:
     error = estimate_error(own, halves, figure, column)
+    by_chance = _find_by_chance(own, halves, figure, column, comparisons)
     usual = min(0.0, _find_mean_of_halves(halves, figure, column))
     excess = f"in 100 {'people' if column is not None else 'synthetic records'} over other people's records"
-    reason = _say_what_is_detected(error, comparisons, usual, excess)
+    reason = _say_what_is_detected(error, by_chance, usual, excess)
     return DraftedBound(figure, column, MATERIAL_EFFECT, reason)
 
 
@@ -98,7 +101,7 @@ def _draft_any(
 ) -> DraftedBound:
     error = _estimate_error_of_any(own, halves, target, files)
     excess = f"in 100 people, in any of {files} files, over as many tables of other people's records"
-    reason = _say_what_is_detected(error, comparisons, 0.0, excess)
+    reason = _say_what_is_detected(error, difference_by_chance(error, comparisons), 0.0, excess)
     return DraftedBound("DiSCO_any", target, MATERIAL_EFFECT, reason)
 
 
@@ -114,9 +117,30 @@ def _estimate_error_of_any(own: Disclosure, halves: Sequence[Disclosure], target
     return error * math.sqrt(files * (1 + 2 * files) / 3) * undisclosed
 
 
-def _say_what_is_detected(error: float, comparisons: int, usual: float, excess: str) -> str:
-    """Say which excess a clause detects, if honest tables have an excess of `usual` on average."""
+def _find_by_chance(
+    own: Disclosure, halves: Sequence[Disclosure], figure: str, column: str | None, comparisons: int = 1
+) -> float:
+    """Return how far chance alone takes a figure in one file, from the halves."""
+    error = estimate_error(own, halves, figure, column)
     by_chance = difference_by_chance(error, comparisons)
+    if figure != "unique_hits" or not math.isfinite(error):
+        return by_chance
+    limits = [_find_hits_by_chance(half) for half in halves]
+    of_few = math.fsum(limits) / len(limits) * math.sqrt(halves[0].N_d / max(1, own.N_d))
+    return max(by_chance, of_few)
+
+
+def _find_hits_by_chance(half: Disclosure) -> float:
+    """Return how far chance alone takes the hits on one person if few pairs of people tell of them."""
+    others, apart = (float(half.identity[f"unique_hits_{name}"].iloc[0]) for name in ("others", "apart"))
+    counts = HitCounts(hits=0, pairs=others / 200 * half.N_d, triples=0)
+    per_unit = half.N_d / int(half.units["units"].iloc[0]) if len(half.units) else 1.0
+    limit = hits_by_chance(counts, Sizes(half.N_d, half.N_s[0]), apart, records_per_unit=per_unit)
+    return limit - max(others, apart)
+
+
+def _say_what_is_detected(error: float, by_chance: float, usual: float, excess: str) -> str:
+    """Say which excess a clause detects, if honest tables have an excess of `usual` on average."""
     detected = find_detected_excess(MATERIAL_EFFECT, by_chance, error, usual)
     if not detected < 100:  # noqa: PLR2004 (percent; NaN, too)
         return "In tables of this size chance explains every excess: the bound detects nothing"
@@ -212,7 +236,7 @@ def _describe_baseline(
         "own": first("own"),
         "others": first("others"),
         "chance": first("permuted"),
-        "beyond_by_chance": difference_by_chance(estimate_error(own, halves, figure, column), comparisons),
+        "beyond_by_chance": _find_by_chance(own, halves, figure, column, comparisons),
     }
 
 

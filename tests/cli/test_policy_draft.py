@@ -20,7 +20,13 @@ from support.sampling import on_some_days
 
 from disclosure_pipeline.candidates.measuring import DRAWS, GroundTruthBaselines, measure_baselines
 from disclosure_pipeline.candidates.store import GateFolders
-from disclosure_pipeline.measures.chance import difference_beyond_chance, difference_by_chance
+from disclosure_pipeline.measures.chance import (
+    difference_beyond_chance,
+    difference_by_chance,
+    hits_by_chance,
+)
+from disclosure_pipeline.measures.copies import HitCounts
+from disclosure_pipeline.measures.samples import Sizes
 from disclosure_pipeline.orchestration.gate_file import load_gate
 from disclosure_pipeline.policy.bounds_draft import (
     MATERIAL_EFFECT,
@@ -110,6 +116,15 @@ def test_a_bound_says_what_it_detects(drafted: Drafted) -> None:
     detected = max(MATERIAL_EFFECT, z * error) + 1.645 * error - min(0, smaller)
     assert f"an excess of {detected:.2g} in 100 people" in of_work_drafted.reason
     assert of_work_drafted.reason.endswith(f"chance explains up to {z * error:.2g}")
+    limits = []
+    for half in actual.halves:
+        others, apart = half.identity[["unique_hits_others", "unique_hits_apart"]].iloc[0]
+        counts = HitCounts(hits=0, pairs=others / 200 * 150, triples=0)
+        limits.append(hits_by_chance(counts, Sizes(150, half.N_s[0]), apart) - max(others, apart))
+    [of_hits] = [bound for bound in draft.bounds if bound.figure == "unique_hits"]
+    by_chance = difference_by_chance(estimate_error(actual.own, actual.halves, "unique_hits", None))
+    assert by_chance < np.mean(limits) / math.sqrt(2)
+    assert of_hits.reason.endswith(f"chance explains up to {np.mean(limits) / math.sqrt(2):.2g}")
 
 
 def test_what_a_draft_says_is_detected_is_detected(drafted: Drafted) -> None:

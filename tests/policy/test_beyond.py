@@ -13,10 +13,16 @@ from support.judging import measured_alone
 
 import disclosure_pipeline as dp
 from disclosure_pipeline.demo.population import population
-from disclosure_pipeline.evaluation.figures import add_beyond_chance, add_differences_beyond_chance
+from disclosure_pipeline.evaluation.figures import (
+    add_beyond_chance,
+    add_differences_beyond_chance,
+    measure_hits,
+)
 from disclosure_pipeline.evaluation.long_table import tabulate_figures
 from disclosure_pipeline.evaluation.result import Disclosure
 from disclosure_pipeline.evidence.validation import validate
+from disclosure_pipeline.measures.copies import Combinations
+from disclosure_pipeline.measures.samples import Sizes
 
 pytestmark = pytest.mark.usefixtures("no_guards")
 
@@ -166,6 +172,18 @@ def test_several_files_are_bounded_as_one_release(seeds: tuple[int | None, ...],
     }
     damaged = replace(result, together=pd.DataFrame(), attribute=result.attribute.head(0))
     assert judged(OF_ANY, damaged)["DiSCO_any[income] beyond"].outcome == "undetermined"
+
+
+@pytest.mark.parametrize(("records", "times", "pairs"), [(130, 1, 2), (200, 1, 4), (200, 5, 4), (500, 1, 8)])
+def test_hits_of_fresh_people_are_hardly_ever_beyond_chance(records: int, times: int, pairs: int) -> None:
+    """Few pairs of people tell little of how often others hit one: up to 7 of 100 were beyond 3.7 errors."""
+    rng, levels = np.random.default_rng([records, times]), records**2 // (2 * pairs)
+    sizes, beyond = Sizes(records, times * records), 0
+    for _ in range(2_000):
+        d, s = (np.bincount(rng.integers(0, levels, n), minlength=levels) for n in (sizes.N_d, sizes.N_s))
+        hits = measure_hits(Combinations.of_records(d).count_hits(s), sizes, 0.0)
+        beyond += hits["unique_hits_beyond_chance"] > 0
+    assert beyond <= 1
 
 
 # Tables that tell of nobody
