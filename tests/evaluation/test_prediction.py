@@ -121,6 +121,18 @@ def training_of_same_size(gt: Sequence[Record], sd: Sequence[Record]) -> tuple[l
     return synthetic.tolist(), [of_record[i] for i in range(len(gt))]
 
 
+@pytest.mark.parametrize("far", [1e6, 1e12, 1e14])
+def test_one_number_far_from_all_others_hides_no_neighbours(far: float) -> None:
+    """All others are then so near to each other that the search alone cannot tell them apart."""
+    age = np.random.default_rng(0).permutation(300).astype(float)
+    table = pd.DataFrame({"age": age, "job": np.where(age // 10 % 2 == 0, "cook", "smith"), "pay": age})
+    table.loc[0, "age"] = far
+    predicted = dp.prediction_risk(table, table, ["age"], ["job", "pay"], epsilon=50).figures
+    accuracy, close = predicted["accuracy_SD"]["job"], predicted["RAPID"]["pay"]
+    assert accuracy.item() > 99
+    assert close.item() > 98
+
+
 @examples(15)
 @given(tables(), st.sampled_from([7.0, 33.0]))
 def test_regression_is_that_of_the_reference(

@@ -26,7 +26,7 @@ from disclosure_pipeline.families.learning.features import (
     encode_one_hot,
 )
 from disclosure_pipeline.measures.exact import Floats
-from disclosure_pipeline.measures.frequency import run_lengths
+from disclosure_pipeline.measures.frequency import first_of_run, run_lengths
 from disclosure_pipeline.tables.levels import IntArray
 
 Task = Literal["classification", "regression"]
@@ -262,6 +262,10 @@ _WORTH_THREADS = 10_000_000
 # Equal distances, which are sums of a few squares, may differ by rounding in the 16th digit.
 _EQUAL = 1 + 1e-9
 
+# How far squared distances of the search may be off, as a share of the squared lengths: beside one number far
+# from all others, these seem to be equally near.
+_IMPRECISE = 1e-13
+
 
 def fit_neighbours(
     features: Any, q: IntArray, y: IntArray, levels: int
@@ -309,7 +313,10 @@ class _Voters:
         train = self.features[self.combinations]
         candidates = min(_CANDIDATES, len(self.combinations))
         search = NearestNeighbors(n_neighbors=candidates, algorithm="brute").fit(train)
-        sums = np.zeros((len(predicted), votes.shape[1]), dtype=votes.dtype)
+        sums, longest = (
+            np.zeros((len(predicted), votes.shape[1]), dtype=votes.dtype),
+            _square_norms(train).max(),
+        )
         step = max(1, _CHUNK // (candidates * train.shape[1]))
         for start in range(0, len(predicted), step):
             query = self.features[predicted[start : start + step]]
@@ -327,15 +334,28 @@ class _Voters:
             last = np.where(enough.any(axis=1), enough.argmax(axis=1), candidates - 1)
             radius = distance[np.arange(len(near)), last] * _EQUAL
             inside = distance <= radius[:, None]
-            # If all candidates are inside, others that were not searched may be, too.
-            is_crowded = inside[:, -1] & (candidates < len(self.combinations))
+            # Others than the candidates may be inside if all of these are, as far as the search can tell.
+            farthest = distance[:, -1] - _IMPRECISE * (_square_norms(query) + longest)
+            is_crowded = (farthest <= radius) & (candidates < len(self.combinations))
             row, place = np.nonzero(inside & ~is_crowded[:, None])
             _add_rows(chunk_sums, row, near[row, place], votes)
             crowded = np.flatnonzero(is_crowded)
             for chunk in np.array_split(crowded, -(-len(crowded) * len(self.counts) // _CHUNK) or 1):
-                point, close = _find_pairs_within(train, query[chunk], radius[chunk])
-                _add_rows(chunk_sums, chunk[point], close, votes)
+                point, close, apart = _find_pairs_within(train, query[chunk], radius[chunk])
+                nearest = self._select_nearest(point, close, apart)
+                _add_rows(chunk_sums, chunk[point[nearest]], close[nearest], votes)
         return sums
+
+    def _select_nearest(self, point: IntArray, close: IntArray, apart: Floats) -> IntArray:
+        """Return the pairs of a point and a combination, by their distance, that vote for the point."""
+        order = np.lexsort((apart, point))
+        first = np.flatnonzero(first_of_run(point[order]))
+        pairs, counts = run_lengths(first, len(order)), self.counts[close[order]]
+        up_to = np.cumsum(counts)
+        is_enough = up_to - np.repeat((up_to - counts)[first], pairs) >= NEIGHBOURS
+        radius = np.minimum.reduceat(np.where(is_enough, apart[order], np.inf), first)
+        nearest: IntArray = order[apart[order] <= np.repeat(radius, pairs) * _EQUAL]
+        return nearest
 
 
 @cache
@@ -355,16 +375,17 @@ def _add_rows(sums: npt.NDArray[Any], row: IntArray, voter: IntArray, votes: Any
     sums += product if isinstance(product, np.ndarray) else product.toarray()
 
 
-def _find_pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, IntArray]:
+def _find_pairs_within(train: Any, points: Any, radius: Floats) -> tuple[IntArray, IntArray, Floats]:
+    """Return the points and the combinations within their radius, and their squared distances."""
     product = points @ train.T
     product = product if isinstance(product, np.ndarray) else product.toarray()
     lengths = _square_norms(points)[:, None] + _square_norms(train)
     # First roughly, with a few too many; then exactly.
     row, column = np.nonzero(lengths - 2 * product <= radius[:, None] + 1e-9 * (1 + lengths))
     pieces = np.array_split(np.arange(len(row)), -(-len(row) * train.shape[1] // _CHUNK) or 1)
-    inside = [_square_norms(points[row[at]] - train[column[at]]) <= radius[row[at]] for at in pieces]
-    exact = np.concatenate(inside)
-    return row[exact], column[exact]
+    apart = np.concatenate([_square_norms(points[row[at]] - train[column[at]]) for at in pieces])
+    exact = np.flatnonzero(apart <= radius[row])
+    return row[exact], column[exact], apart[exact]
 
 
 def _square_norms(matrix: Any) -> Floats:
