@@ -241,9 +241,12 @@ def has_equal_content(counts: CopyCounts, GT_in_SD: int, sizes: Sizes) -> bool:
 
     `counts` are of whole records; SD has `GT_in_SD` of GT's.
     By Good-Turing, a new record of the population differs from all GT records with chance f1 / N_d, and
-    equals a given one of the f1 lone GT records with a chance of about 2 f2 / (f1 N_d).
+    equals a given one of the f1 lone GT records with a chance of about 2 f2 / (f1 N_d). GT lacks at least
+    about f1² / (2 f2) records of the population (Chao 1984): if these are few, it may by chance lack none.
     """
-    unlike = sizes.N_s * counts.people.alone / sizes.N_d
+    alone = counts.people.alone
+    lacking = alone**2 / (2 * max(counts.unique.pairs, 1))
+    unlike = min(sizes.N_s * alone / sizes.N_d, lacking)
     if counts.copies == sizes.N_s and unlike >= EXPECTED_MISSES:
         return True
     return GT_in_SD == sizes.N_d and _missed_by_a_sample(counts, sizes) >= EXPECTED_MISSES

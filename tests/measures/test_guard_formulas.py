@@ -106,6 +106,16 @@ def test_equal_content(d: list[int], s: list[int], equal: bool) -> None:
     assert has_equal_content(counts, GT_in_SD, Sizes(sum(d), sum(s))) is equal
 
 
+@pytest.mark.parametrize(("cells", "N", "N_s"), [(170, 731, 731), (170, 731, 2000), (2500, 17600, 17600)])
+def test_a_fresh_sample_of_a_population_of_whom_gt_lacks_nobody(cells: int, N: int, N_s: int) -> None:
+    """One GT in ten has all combinations that there are, and then every synthetic record is one of its."""
+    rng = np.random.default_rng(cells)
+    shares = np.full(cells, 1 / cells)
+    for d, s in zip(*(rng.multinomial(records, shares, size=100) for records in (N, N_s)), strict=True):
+        counts = Combinations.of_records(d).count_copies(s)
+        assert not has_equal_content(counts, int(d[s > 0].sum()), Sizes(N, N_s))
+
+
 # Chance in the figures of the guards: formulas, limits, and how often honest samples exceed them
 
 
