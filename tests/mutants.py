@@ -68,6 +68,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("tests/counting/test_kernel.py", "tests/counting/test_loops.py"),
         "tests/evaluation/test_against_reference.py",
         *("tests/policy/test_guards.py", "tests/evaluation/test_copies.py"),
+        *("tests/evaluation/test_found.py", "tests/evaluation/test_nearest.py"),
+        *("tests/evaluation/test_units.py", "tests/evaluation/test_resemblance.py"),
     ),
 }
 EXAMPLES = "tests/test_examples.py"  # of every room
@@ -200,14 +202,20 @@ class Reach:
     def find_tests(self, module: Path, line: int) -> list[str]:
         """The tests that reach the statement of a line, those that end soonest first.
 
-        What is worked out once, when the module is imported, all tests of the module reach.
+        What is worked out once, when the module is imported, all tests of the module reach. What Numba
+        compiles is reached unseen: by the tests that reach a line with the module's name.
         """
-        of_lines = self.tests.get(str(module.resolve()), {})
-        statement = lines_of_statement(module.read_text(encoding="utf-8"), line)
+        of_lines, source = self.tests.get(str(module.resolve()), {}), module.read_text(encoding="utf-8")
         none = frozenset[str]()
-        reaching = none.union(*(of_lines.get(number, none) for number in statement))
-        reaching = reaching or none.union(*of_lines.values()) or frozenset(self.seconds)
-        return sorted(reaching, key=lambda test: (self.seconds[test], test))
+        reaching = none.union(*(of_lines.get(number, none) for number in lines_of_statement(source, line)))
+        reaching = reaching or none.union(*of_lines.values(), *self._find_callers(module.stem, source))
+        return sorted(reaching or self.seconds, key=lambda test: (self.seconds[test], test))
+
+    def _find_callers(self, name: str, source: str) -> Iterator[frozenset[str]]:
+        """Yield the tests that reach each line in which a module is named, if it is compiled."""
+        for file, of_lines in self.tests.items() if "import numba" in source else ():
+            lines = Path(file).read_text(encoding="utf-8").splitlines()
+            yield from (tests for number, tests in of_lines.items() if f"{name}." in lines[number - 1])
 
 
 def lines_of_statement(source: str, line: int) -> range:
@@ -261,9 +269,10 @@ class Recorder:
         return frozenset({context} if context in self.fixtures else ()) - self.failed
 
 
-def measure_reach(package: Path, pytest_options: Sequence[str]) -> dict[str, Any]:
-    """Run tests and note the lines of the package that each of them reaches: the parts of a Reach."""
-    measurement = coverage.Coverage(data_file=None, source=[str(package)], config_file=False)
+def measure_reach(pytest_options: Sequence[str]) -> dict[str, Any]:
+    """Run tests and note the lines of the package, and of tests, that each reaches: the parts of a Reach."""
+    sources = [str(Path(folder).resolve()) for folder in (PACKAGE, "tests")]
+    measurement = coverage.Coverage(data_file=None, source=sources, config_file=False)
     recorder = Recorder(measurement)
     measurement.start()
     try:
@@ -305,7 +314,7 @@ def prepare_tests() -> None:
 def reach_of_tests(files: Sequence[str]) -> dict[str, Any]:
     """Which lines of the copy each test reaches: the parts of a Reach, whose class is another here."""
     prepare_tests()
-    return measure_reach(Path(PACKAGE).resolve(), [*PYTEST.split(), *files])
+    return measure_reach([*PYTEST.split(), *files])
 
 
 def run_tests(tests: Sequence[str]) -> bool:
