@@ -81,12 +81,19 @@ def box_tables(gt: pd.DataFrame, sd: pd.DataFrame, unit: Any = None) -> BoxedTab
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), units=st.booleans(), more=st.integers(-20, 40))
+@given(
+    seed=st.integers(0, 10_000),
+    units=st.booleans(),
+    more=st.integers(-20, 40),
+    limit=st.sampled_from([("MOST_RECORDS", 1 << 17), ("MOST_RECORDS", 0), ("_MOST_KEPT", 1)]),
+)
 def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
-    seed: int, units: bool, more: int
+    seed: int, units: bool, more: int, limit: tuple[str, int]
 ) -> None:
+    """Also with records that are sorted for each set, and with room for few columns' bits."""
     gt, sd = table(seed, 60), table(seed + 1, 60 + more)
     sd.iloc[:20] = gt.iloc[:20]
+    sd["age"] = sd["age"] + np.where(np.arange(len(sd)) < 40, 0, 0.5)  # whose unit is that of GT
     unit = np.random.default_rng(seed).integers(0, 40, len(gt)) if units else np.arange(len(gt))
     # The records are sorted by value: so that each keeps its unit, the rows are compared in that order.
     tables = box_tables(gt, sd, unit)
@@ -94,32 +101,35 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
     records, owners = rows(gt.iloc[order]), unit[order].tolist()
     people = BoxedPeople(tables, np.arange(len(gt)))
     counters, seen = counters_of(people, len(gt)), dict[object, set[int]]()
-    for place, tolerance in enumerate(TOLERANCES):
-        for left_out, counts in count_nearly_whole(people, place, counters).items():
-            columns = [k for k in range(4) if k != left_out]
-            expected = reference.boxes(records, rows(sd), columns, tolerance, owners, seen)
-            others, shown, by_columns, by_values = zip(*expected, strict=True)
-            assert counts.others.tolist() == list(others)
-            assert counts.shown[counts.others == 0].tolist() == [
-                is_shown for number, is_shown in zip(others, shown, strict=True) if not number
-            ]
-            assert counts.by_columns == pytest.approx(by_columns)
-            assert counts.by_values == pytest.approx(by_values)
-            figures = found(counts, tables.sizes)
-            assert (figures.shown, figures.expected, figures.found) == pytest.approx(
-                reference.found(expected, len(sd))
-            )
-            assert find_beyond_fresh(counts, tables.sizes) == figures.found
-            [by_bits] = people.count_others([[(k, place) for k in columns]])
-            assert by_bits.tolist() == list(others)
-            # Sets that begin alike, one after the other: longer ones and shorter ones.
-            sets: list[BoxSet] = [[(k, place) for k in columns[:end]] for end in (2, len(columns), 1, 2)]
-            sets += [[(k, place) for k in columns[1:]], [(k, 0) for k in columns]]
-            for number, counter in enumerate(people.counters):
-                by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
-                assert [counts.tolist() for counts in counter.count(sets, len(people.people))] == by_sorting
-                with_one = [[count > 0 for count in counts] for counts in by_sorting]
-                assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(box_sets, *limit)
+        for place, tolerance in enumerate(TOLERANCES):
+            for left_out, counts in count_nearly_whole(people, place, counters).items():
+                columns = [k for k in range(4) if k != left_out]
+                expected = reference.boxes(records, rows(sd), columns, tolerance, owners, seen)
+                others, shown, by_columns, by_values = zip(*expected, strict=True)
+                assert counts.others.tolist() == list(others)
+                assert counts.shown[counts.others == 0].tolist() == [
+                    is_shown for number, is_shown in zip(others, shown, strict=True) if not number
+                ]
+                assert counts.by_columns == pytest.approx(by_columns)
+                assert counts.by_values == pytest.approx(by_values)
+                figures = found(counts, tables.sizes)
+                assert (figures.shown, figures.expected, figures.found) == pytest.approx(
+                    reference.found(expected, len(sd))
+                )
+                assert find_beyond_fresh(counts, tables.sizes) == figures.found
+                [by_bits] = people.count_others([[(k, place) for k in columns]])
+                assert by_bits.tolist() == list(others)
+                # Sets that begin alike, one after the other: longer ones and shorter ones.
+                sets: list[BoxSet] = [[(k, place) for k in columns[:end]] for end in (2, len(columns), 1, 2)]
+                sets += [[(k, place) for k in columns[1:]], [(k, 0) for k in columns]]
+                for number, counter in enumerate(people.counters):
+                    by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
+                    counted = counter.count(sets, len(people.people))
+                    assert [of_set.tolist() for of_set in counted] == by_sorting
+                    with_one = [[count > 0 for count in counts] for counts in by_sorting]
+                    assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
 
 
 def counters_of(people: BoxedPeople, records: int) -> list[MatchCounter]:
