@@ -21,6 +21,7 @@ from support.small_tables import KEYS, frame, sd2011, tables
 from support.surveys import TABLES, couples
 
 import disclosure_pipeline as dp
+from disclosure_pipeline.counting.memory import nearest_records
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.memory.nearest_records import nearest_distances
 from disclosure_pipeline.counting.opening import read_shared_columns
@@ -121,16 +122,27 @@ def test_a_target_with_the_same_levels_for_everybody_has_an_error(seed: int) -> 
     assert beyond == pytest.approx(0, abs=4) and 0 < error < 100
 
 
-def test_nearest_leaves_out_all_records_of_the_person() -> None:
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("in_blocks", [False, True])
+def test_nearest_leaves_out_all_records_of_the_person(
+    monkeypatch: pytest.MonkeyPatch, size: int, in_blocks: bool
+) -> None:
+    """Of categories, whoever agrees in no column is no nearer than all who are not looked at in blocks.
+
+    The last record of SD, a copy of the first person's, is left out for nobody.
+    """
+    if in_blocks:
+        monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     rng = np.random.default_rng(8)
-    gt = rng.integers(0, 5, (15, 3))
-    sd = rng.integers(0, 5, (12, 3))
-    units = rng.permutation(np.repeat(np.arange(5), 3))
-    columns = read_shared_columns(pd.DataFrame(gt), pd.DataFrame(sd)).code([0, 1, 2])
+    gt = rng.integers(0, 5, (24, 3))
+    sd = np.vstack([rng.integers(0, 5, (23 - size, 3)), gt[:1]])
+    units = rng.permutation(np.repeat(np.arange(24 // size), size))
+    frames = [pd.DataFrame(table).astype(str if in_blocks else int) for table in (gt, sd)]
+    columns = read_shared_columns(*frames).code([0, 1, 2])
     [comparison] = draw_comparisons(columns, 0, unit=units)
     to_sd, to_others = nearest_distances(columns, comparison)
     rows = [[tuple(row) for row in table.tolist()] for table in (gt, sd)]
-    expected = reference.nearer(rows[0], units.tolist(), rows[1], [True] * 3)
+    expected = reference.nearer(rows[0], units.tolist(), rows[1], [not in_blocks] * 3)
     assert nearness(to_sd[0], to_others[0]).nearer == pytest.approx(float(100 * expected))
 
 
