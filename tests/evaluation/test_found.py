@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ from support.sampling import on_some_days
 import disclosure_pipeline as dp
 from disclosure_pipeline.counting.memory import box_sets
 from disclosure_pipeline.counting.memory.box_sets import BoxSet
-from disclosure_pipeline.counting.memory.boxes import Block, count_in_boxes
+from disclosure_pipeline.counting.memory.boxes import Block, BoxColumn, count_in_boxes
 from disclosure_pipeline.counting.opening import open_tables, read_shared_columns
 from disclosure_pipeline.demo.population import population
 from disclosure_pipeline.demo.syntheses import synthesise
@@ -121,15 +122,16 @@ def test_boxes_of_all_columns_and_all_but_one_are_counted_record_by_record(
                 assert find_beyond_fresh(counts, tables.sizes) == figures.found
                 [by_bits] = people.count_others([[(k, place) for k in columns]])
                 assert by_bits.tolist() == list(others)
-                # Sets that begin alike, one after the other: longer ones and shorter ones.
-                sets: list[BoxSet] = [[(k, place) for k in columns[:end]] for end in (2, len(columns), 1, 2)]
-                sets += [[(k, place) for k in columns[1:]], [(k, 0) for k in columns]]
-                for number, counter in enumerate(people.counters):
-                    by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
-                    counted = counter.count(sets, len(people.people))
-                    assert [of_set.tolist() for of_set in counted] == by_sorting
-                    with_one = [[count > 0 for count in counts] for counts in by_sorting]
-                    assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
+            # Sets that begin alike, one after the other: longer ones and shorter ones.
+            sets: list[BoxSet] = [[(k, place) for k in range(end)] for end in (2, 4, 1, 2)]
+            sets += [[(k, place) for k in range(4) if k != left_out] for left_out in range(4)]
+            sets += [[(k, 0) for k in range(4)], *([(2, other), (3, other)] for other in (1, 2, 3))]
+            for number, counter in enumerate(people.counters):
+                by_sorting = [count_in_boxes(people.boxes, number, of_set).tolist() for of_set in sets]
+                counted = counter.count(sets, len(people.people))
+                assert [of_set.tolist() for of_set in counted] == by_sorting
+                with_one = [[count > 0 for count in counts] for counts in by_sorting]
+                assert [of_set.tolist() for of_set in counter.find_shown(sets)] == with_one
 
 
 def counters_of(people: BoxedPeople, records: int) -> list[MatchCounter]:
@@ -286,6 +288,36 @@ def test_records_of_ones_own_unit_are_no_other_people() -> None:
 def test_wrong_arguments_are_refused(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(InputError, match=words):
         find(population(50), population(50), **wrong)
+
+
+SECONDS = {"days": 86_400, "hours": 3_600}
+
+
+@pytest.mark.parametrize(
+    "kind", ["whole numbers", "hundredths", "twelve values", "days", "hours", "durations"]
+)
+def test_who_is_near_in_each_unit_in_fractions(kind: str) -> None:
+    """Of dates, which have no zero, the size is the width of their middle nine tenths."""
+    number = np.random.default_rng(1).integers(1, 900 if kind == "hundredths" else 90, 600)
+    if kind == "twelve values":
+        number = number % 12
+    time = pd.to_timedelta(number * SECONDS.get(kind, 1), "s")
+    stored = {"hundredths": number / 100, "durations": time}
+    frame = pd.DataFrame(
+        {"x": pd.Timestamp("2000-01-01") + time if kind in SECONDS else stored.get(kind, number)}
+    )
+    [column] = map(BoxColumn.from_coded, box_columns(frame, frame))
+    values: list[int] = number.tolist()
+    width, unit = sorted(values)[569] - sorted(values)[29], int(kind != "hundredths")
+    for tolerance in TOLERANCES:
+        low, high = column.find_windows(column.codes[0], tolerance)
+        for place, value in enumerate(values):
+            size = Fraction(width) if kind in SECONDS else max(Fraction(value), Fraction(width, 10))
+            most = max(math.floor(Fraction(str(tolerance)) * size), unit)
+            if kind == "twelve values" or not tolerance:
+                most = 0
+            near = column.codes[0][abs(number - value) <= most]
+            assert (low[place], high[place]) == (near.min(), near.max())
 
 
 def test_dates_are_near_in_their_own_unit() -> None:
