@@ -78,11 +78,15 @@ def test_a_fresh_sample_is_nearer_to_half(
 def test_near_copies_are_seen_in_blocks_of_columns(
     monkeypatch: pytest.MonkeyPatch, most_candidates: int
 ) -> None:
-    """One column is changed in every record; where there is one block of all, only whole copies are seen."""
+    """One column is changed in every record, and one more in one of them, whose income nobody else has.
+
+    Where there is one block of all columns, only whole copies are seen.
+    """
     monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     monkeypatch.setattr(nearest_records, "_MOST_CANDIDATES", most_candidates)
     gt = population(np.random.default_rng(5), 1500)
-    nearest = dp.nearest(gt, [gt.assign(age=gt["age"] + 1), gt], seed=3)["nearer"]
+    moved = gt.assign(age=gt["age"] + 1, income=gt["income"].where(gt.index > 0, -1))
+    nearest = dp.nearest(gt, [moved, gt], seed=3)["nearer"]
     assert nearest.loc[1, "ranks"] > 97 or most_candidates == 2
     assert nearest.loc[2, "ranks"] > 97
 
