@@ -1,8 +1,9 @@
 """People found: against records compared one by one, properties, and the leaks that it is for."""
 
+import itertools
 import math
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import astuple, replace
 from fractions import Fraction
 from functools import partial
 from typing import Any
@@ -32,11 +33,13 @@ from disclosure_pipeline.evaluation.boxed_people import (
 )
 from disclosure_pipeline.evaluation.counts import plan_measures
 from disclosure_pipeline.evaluation.found import measure_found_together, prepare_tables
+from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.measures.found import (
     TOLERANCES,
     BoxCounts,
     Found,
+    OwnCoverage,
     chance_of_columns,
     detection_limit,
     detection_limit_of_copies,
@@ -49,6 +52,8 @@ from disclosure_pipeline.tables.grouping import grouping_of
 pytestmark = on_some_days
 
 find: Any = dp.found  # pandas' types of a row are too wide
+
+Counted = tuple[BoxCounts, OwnCoverage | None]
 
 
 def table(seed: int, records: int) -> pd.DataFrame:
@@ -258,6 +263,52 @@ def test_sets_of_large_tables_are_chosen_on_some_records_and_read_on_all(
     alike = gt.groupby(columns, dropna=False, observed=True)[columns[0]].transform("size")
     alone = 100 * (alike == 1).mean()
     assert in_pieces["alone"] == pytest.approx(alone, abs=3)  # among all records, of half of the people
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    more=st.sampled_from([-20, 0, 40]),
+    places=st.sampled_from([(0,), (1, 2, 3)]),
+    copied=st.sampled_from([0, 3, 4]),
+    apart=st.booleans(),
+)
+def test_the_set_that_shows_most_of_one_half_is_read_on_the_other(
+    seed: int, more: int, places: tuple[int, ...], copied: int, apart: bool
+) -> None:
+    """Of all sets. Where SD is larger by half, its own coverage is looked at, for which all are drawn.
+
+    `copied` columns of 20 records are those of GT; in the others each age stands `apart`.
+    """
+    gt, sd = table(seed, 60), table(seed + 1, 60 + more)
+    sd.iloc[:20, :copied] = gt.iloc[:20, :copied]
+    if apart:
+        sd["age"] += 100 * np.maximum(np.arange(len(sd)) - 19, 0)
+    tables, seen = box_tables(gt, sd), dict[object, set[int]]()
+    records = rows(gt.iloc[np.lexsort([column.codes[0] for column in box_columns(gt, sd)])])
+
+    def count(
+        columns: tuple[int, ...], place: int, people: list[int]
+    ) -> tuple[BoxCounts, OwnCoverage | None]:
+        tolerance = TOLERANCES[place]
+        boxes = reference.boxes(records, rows(sd), columns, tolerance, range(60), seen, people)
+        covered = reference.coverage(records, rows(sd), columns, tolerance) if more > 30 else None
+        counts = BoxCounts(*map(np.array, zip(*boxes, strict=True)))
+        return counts, None if covered is None else OwnCoverage(covered, len(sd))
+
+    mixed = np.random.default_rng(seed).permutation(60).tolist()
+    every = [columns for size in (2, 3, 4) for columns in itertools.combinations(range(4), size)]
+    figures = {}
+    for columns, place in itertools.product(every, places):
+        counts, coverage = count(columns, place, mixed[:30])
+        if (counts.others == 0).sum() >= 2 and (columns != (0, 1) or not place):
+            figures[columns, place] = find_beyond_fresh(counts, tables.sizes, coverage)
+    piece = find_in_pieces(tables, np.arange(60), [], places, np.random.default_rng(seed))
+    assert (piece is None) == (max(figures.values(), default=0) <= 0)
+    if piece is not None:
+        assert figures[piece.columns, piece.place] == pytest.approx(max(figures.values()))
+        counts, coverage = count(piece.columns, piece.place, mixed[30:])
+        assert astuple(piece.figures) == pytest.approx(astuple(found(counts, tables.sizes, coverage)))
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -35,11 +35,14 @@ def boxes(
     tolerance: float,
     unit: Sequence[object],
     seen: dict[object, set[int]],
+    people: Sequence[int] | None = None,
 ) -> list[tuple[int, bool, float, float]]:
     """Return for each person the other records, whether shown, and the chances by columns and by values.
 
-    `seen`: the rows that are near a value, so far, to be given again with the same tables.
+    `seen`: the rows that are near a value, so far, to be given again with the same tables. `people`: the GT
+    records looked at, otherwise all.
     """
+    looked_at = range(len(gt)) if people is None else people
     scales = [scale_of([row[k] for row in gt]) for k in range(len(gt[0]))]
 
     def near_rows(value: object, k: int, wide: float, in_gt: bool) -> set[int]:
@@ -57,9 +60,10 @@ def boxes(
     numbers = [k for k in columns if scales[k] is not None]
     number = None
     if numbers and len(columns) > 1:
-        number = min(numbers, key=lambda k: (sum(len(box(p, gt, {k: tolerance})) for p in gt), k))
+        number = min(numbers, key=lambda k: (sum(len(box(gt[i], gt, {k: tolerance})) for i in looked_at), k))
     result = []
-    for i, person in enumerate(gt):
+    for i in looked_at:
+        person = gt[i]
         others = [j for j in box(person, gt, at) if unit[j] != unit[i]]
         shown = bool(box(person, sd, at))
         by_columns = by_values = 0.0
@@ -73,6 +77,15 @@ def boxes(
                 by_values = 1 - (1 - len(both) / max(len(wide), 1)) ** kept
         result.append((len(others), shown, by_columns, by_values))
     return result
+
+
+def coverage(gt: Sequence[Row], sd: Sequence[Row], columns: Sequence[int], tolerance: float) -> int:
+    """Return the number of synthetic records that have another one in their box."""
+    scales = [scale_of([row[k] for row in gt]) for k in range(len(gt[0]))]
+    return sum(
+        sum(all(near(mine[k], other[k], scales[k], tolerance) for k in columns) for other in sd) > 1
+        for mine in sd
+    )
 
 
 EULER = [sum(math.comb(12, i) for i in range(k, 13)) / 2**12 for k in range(13)]
