@@ -421,37 +421,73 @@ def test_the_detection_limit_is_that_of_simulation(records: int, columns: int | 
     assert refused[0.6] <= 15
 
 
+# Few people and many, most of them alone.
+OTHERS = st.tuples(st.integers(0, 400), st.lists(st.integers(0, 14), min_size=1, max_size=40)).map(
+    lambda of: [0] * of[0] + of[1]
+)
+
+
 @settings(max_examples=60, deadline=None)
 @given(
-    others=st.lists(st.integers(0, 14), min_size=1, max_size=60),
+    others=OTHERS,
+    chances=st.sampled_from([0, 0.01, 0.2]),
+    t=st.sampled_from([0.2, 1, 3]),
+    times=st.sampled_from([1, 5]),
+    covered=st.sampled_from([None, (1, 400), (20, 40)]),
+    comparisons=st.sampled_from([1, 30]),
+    unit=st.sampled_from([1, 2.5]),
+)
+def test_the_people_found_by_chance_by_loops(
+    others: list[int],
+    chances: float,
+    t: float,
+    times: int,
+    covered: tuple[int, int] | None,
+    comparisons: int,
+    unit: float,
+) -> None:
+    people = [(number, False, 0.0 if number else chances, 0.0) for number in others]
+    counts = BoxCounts(*map(np.array, zip(*people, strict=True)))
+    sizes = Sizes(times * len(others), max(round(t * times * len(others)), 1))
+    coverage = None if covered is None else OwnCoverage(*covered)
+    actual = found(counts, sizes, coverage, comparisons, unit).found_by_chance
+    level = 1 / (10_000 * comparisons)
+    expected = reference.found_by_chance(people, sizes.N_d, sizes.N_s, level, covered, unit)
+    assert actual == pytest.approx(expected)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    others=OTHERS,
     expected=st.floats(0, 40),
     by_chance=st.floats(0, 40),
     bound=st.sampled_from([0.5, 2.5, 10]),
     t=st.sampled_from([0.2, 1, 3]),
     times=st.sampled_from([1, 5]),
+    unit=st.sampled_from([1, 2.5]),
 )
-@example(others=[0, 0, 1, 1, 2, 2, 2], expected=0.0, by_chance=0.0, bound=0.5, t=1, times=1)
+@example(others=[0, 0, 1, 1, 2, 2, 2], expected=0.0, by_chance=0.0, bound=0.5, t=1, times=1, unit=1)
 def test_the_detection_limit_by_loops(
-    others: list[int], expected: float, by_chance: float, bound: float, t: float, times: int
+    others: list[int], expected: float, by_chance: float, bound: float, t: float, times: int, unit: float
 ) -> None:
     N_d = times * len(others)
     sizes = Sizes(N_d, max(round(t * N_d), 1))
     alone = 100 * others.count(0) / len(others)
     drawn = Found(alone, 0, expected, 0, by_chance, len(others))
     allowed = min(sizes.N_s / N_d, 1) * max(bound, by_chance) / 100
-    limit = detection_limit(drawn, np.array(others), sizes, bound)
-    of_people = reference.detection_limit(others, expected / 100, allowed, N_d, sizes.N_s, len(others))
+    limit = detection_limit(drawn, np.array(others), sizes, bound, unit)
+    of_people = reference.detection_limit(others, expected / 100, allowed, N_d, sizes.N_s, len(others), unit)
     assert limit == pytest.approx(100 * of_people)
     assert limit <= alone
     everybody = replace(drawn, people=N_d)
-    of_copies = detection_limit_of_copies(everybody, everybody, np.array(others), sizes, bound)
+    of_copies = detection_limit_of_copies(everybody, everybody, np.array(others), sizes, bound, unit)
     allowed = max(bound, by_chance) / 100
-    of_people = reference.detection_limit(others, expected / 100, allowed, N_d, sizes.N_s, N_d)
+    of_people = reference.detection_limit(others, expected / 100, allowed, N_d, sizes.N_s, N_d, unit)
     hit = others.count(1) / len(others)
     if alone / 100 > hit:
         three = others.count(2) / len(others)
         variance = hit * (1 - hit) / sizes.N_s + 2 * (max(hit, 2 / N_d) + three) / N_d
-        copies = max(expected / 100 - hit, 0) + allowed + 1.6448536269514722 * math.sqrt(variance)
+        copies = max(expected / 100 - hit, 0) + allowed + 1.6448536269514722 * math.sqrt(variance * unit)
         shown = copies / (alone / 100 - hit) * sizes.N_s / N_d
         fresh = reference.fresh_share(others, sizes.N_s / N_d)
         of_people = min(of_people, shown * (alone / 100 - fresh))

@@ -3,6 +3,9 @@
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from scipy.stats import chi2, gamma, poisson
+
 Row = tuple[object, ...]
 TOLERANCES = (0.0, 0.01, 0.03, 0.1)
 
@@ -107,7 +110,13 @@ def fresh_share(others: Sequence[int], t: float, more_pairs: float = 0.0) -> flo
 
 
 def detection_limit(
-    others: Sequence[int], expected: float, allowed: float, N_d: int, N_s: int, people: int
+    others: Sequence[int],
+    expected: float,
+    allowed: float,
+    N_d: int,
+    N_s: int,
+    people: int,
+    records_per_unit: float,
 ) -> float:
     """Return the share of people (1: all) whom a table may show and pass in 1 of 20 cases.
 
@@ -121,10 +130,47 @@ def detection_limit(
     for _ in range(100):
         limit = (low + high) / 2
         copied = (1 - min(people / N_d, 1)) * limit * (1 - limit)
-        deviation = math.sqrt((G * (1 - G) + copied) / people + error**2)
+        deviation = math.sqrt(((G * (1 - G) + copied) / people + error**2) * records_per_unit)
         is_noticed = limit >= start + 1.6448536269514722 * deviation
         low, high = (low, limit) if is_noticed else (limit, high)
     return high
+
+
+def found_by_chance(
+    people: Sequence[tuple[int, bool, float, float]],
+    N_d: int,
+    N_s: int,
+    level: float,
+    covered: tuple[int, int] | None,
+    per_unit: float,
+) -> float:
+    """Return the percent of the fewer records that are found beyond those expected with the chance `level`.
+
+    `covered`: SD records that have another one in their box, and those looked at. The pairs are as many as
+    counted or more, and their chance times that of the people found is above the level of both.
+    """
+    others, t, both = [number for number, *_ in people], N_s / N_d, level / (1 - math.log(level))
+    alone, looked_at = others.count(0), len(people) / N_d
+
+    def show(pairs: float, share: float) -> float:
+        fresh = fresh_share(others, t, pairs - others.count(1))
+        return len(people) * min(fresh, share * alone / len(people))
+
+    counted = others.count(1) / per_unit / (1 + looked_at)
+    repeated, records = covered or (1, 1)
+    highest = 1.0 if covered is None else min(chi2.ppf(1 - level, 2 * repeated + 2) / 2 / records, 1)
+    most = 0
+    for mean in np.linspace(counted, chi2.ppf(1 - both, 2 * counted + 2) / 2, 49):
+        shown = show(mean * per_unit * (1 + looked_at), highest) / per_unit
+        while most < math.ceil(alone / per_unit) and (
+            gamma.sf(mean, counted + 1) * poisson.sf(most, shown) >= both
+        ):
+            most += 1
+    by_model = max(sum(person[2] for person in people), sum(person[3] for person in people))
+    while poisson.sf(most, by_model / per_unit) > level:
+        most += 1
+    expected = max(show(others.count(1), repeated / records), by_model)
+    return 100 * max(min(most * per_unit, alone) - expected, 0) * N_d / len(people) / min(N_d, N_s)
 
 
 def found(people: Sequence[tuple[int, bool, float, float]], N_s: int) -> tuple[float, float, float]:
