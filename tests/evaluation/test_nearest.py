@@ -91,13 +91,17 @@ def test_near_copies_are_seen_in_blocks_of_columns(
     assert nearest.loc[2, "ranks"] > 97
 
 
-def test_blocks_give_what_all_pairs_give_where_somebody_agrees(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A block of one column each: whoever shares anything is looked at."""
+@pytest.mark.parametrize("lowest_digits", [1 << 20, 1 << 4])
+def test_blocks_give_what_all_pairs_give_where_somebody_agrees(
+    monkeypatch: pytest.MonkeyPatch, lowest_digits: int
+) -> None:
+    """A block of one column each: whoever shares anything is looked at, and nobody else."""
     gt = population(np.random.default_rng(6), 400)
     sd = gt.assign(age=gt["age"] + 1)
     everybody = dp.nearest(gt, sd)
     monkeypatch.setattr(nearest_records, "_MOST_PAIRS", 0)
     monkeypatch.setattr(nearest_records, "_MOST_BLOCKS", 5)
+    monkeypatch.setattr(nearest_records, "_LOWEST_DIGITS", lowest_digits)
     assert dp.nearest(gt, sd).equals(everybody)
 
 
