@@ -32,7 +32,7 @@ from disclosure_pipeline.evaluation.boxed_people import (
     count_nearly_whole,
 )
 from disclosure_pipeline.evaluation.counts import plan_measures
-from disclosure_pipeline.evaluation.found import measure_found_together, prepare_tables
+from disclosure_pipeline.evaluation.found import _find_coverage, measure_found_together, prepare_tables
 from disclosure_pipeline.evaluation.found_pieces import find_in_pieces
 from disclosure_pipeline.evaluation.record_sets import PeopleRecords
 from disclosure_pipeline.measures.found import (
@@ -309,6 +309,17 @@ def test_the_set_that_shows_most_of_one_half_is_read_on_the_other(
         assert figures[piece.columns, piece.place] == pytest.approx(max(figures.values()))
         counts, coverage = count(piece.columns, piece.place, mixed[30:])
         assert astuple(piece.figures) == pytest.approx(astuple(found(counts, tables.sizes, coverage)))
+
+
+def test_the_coverage_of_synthetic_records_is_counted_record_by_record() -> None:
+    gt, sd = table(1, 60), table(2, 100)
+    sd.iloc[:9] = sd.iloc[9:18]
+    coverage = _find_coverage(box_tables(gt, sd), 100, np.random.default_rng(0))
+    assert len(coverage) == 3 * 5
+    for (place, left_out), covered in coverage.items():
+        columns = [k for k in range(4) if k != left_out]
+        repeated = reference.coverage(rows(gt), rows(sd), columns, TOLERANCES[place])
+        assert covered == OwnCoverage(repeated, 100)
 
 
 @pytest.mark.parametrize("seed", range(3))
