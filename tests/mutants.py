@@ -70,6 +70,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("tests/policy/test_guards.py", "tests/evaluation/test_copies.py"),
         *("tests/evaluation/test_found.py", "tests/evaluation/test_nearest.py"),
         *("tests/evaluation/test_units.py", "tests/evaluation/test_resemblance.py"),
+        "tests/evaluation/test_infinite.py",
     ),
 }
 EXAMPLES = "tests/test_examples.py"  # of every room
