@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from pandas.api.types import is_hashable
 
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.runtime.machine import run_in_threads, threads_for
@@ -263,7 +264,7 @@ def check_names(
 def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
     """Raise InputError unless the unit is a column of GT, the first table, and of no other table."""
     in_GT, *in_SD = columns
-    if unit not in in_GT:
+    if not is_hashable(unit) or unit not in in_GT:
         raise InputError(
             f"The unit {describe_argument(unit)} is not a column of {GROUND_TRUTH}. "
             f"{suggest_names(unit, in_GT)}"
@@ -440,7 +441,7 @@ WEIGHTS = "weights must say how many people each record stands for"
 
 def require_weights(weights: Any, in_GT: Sequence[Any], measured: Collection[Any], unit: Any) -> None:
     """Raise InputError unless the weights are a column of GT that is neither measured nor the unit."""
-    if weights not in in_GT:
+    if not is_hashable(weights) or weights not in in_GT:
         raise InputError(
             f"The weights {describe_argument(weights)} are not a column of {GROUND_TRUTH}. "
             f"{suggest_names(weights, in_GT)}"

@@ -88,20 +88,15 @@ def canonical_frames(
 ) -> tuple[list[pd.DataFrame], tuple[Change, ...]]:
     """Read as `canonical_distinct` does, from tables in memory (`sources.read_raw`, or any data frame).
 
-    Columns that GT shares with some table, and those of `numeric`, are read in all tables that have them:
-    weights are in no synthesis, a unit perhaps in a holdout. With `only`, other columns are returned
-    unchanged.
+    Columns of GT are read in all tables that have them: a unit and weights are in no synthesis, perhaps in
+    a holdout. With `only`, other columns are returned unchanged.
     """
     tables_with = {
         name: [i for i, frame in enumerate(raw) if name in frame.columns]
         for name in raw[0].columns
         if only is None or name in only
     }
-    names = [
-        name
-        for name, having in tables_with.items()
-        if (len(having) > 1 or name in numeric) and any(_holds_text(raw[i][name]) for i in having)
-    ]
+    names = [name for name, having in tables_with.items() if any(_holds_text(raw[i][name]) for i in having)]
 
     def canonical_column(name: Any) -> tuple[dict[int, Any], list[Change]]:
         having = tables_with[name]

@@ -195,6 +195,7 @@ def test_refuses_a_column_that_holds_no_weights() -> None:
     wrong: Any
     for wrong, problem in (
         ({"weights": "wieght"}, "not a column of the ground truth"),
+        ({"weights": gt["weight"]}, "Series are not a column of the ground truth"),
         *(({"weights": name}, "a key or target") for name in ("region", "income")),
         ({"weights": "weight", "unit": "weight"}, "a unit"),
         ({"weights": "weight", "sampling_fraction": 0.1}, "both given"),

@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -190,6 +191,7 @@ def test_a_unit_that_cannot_be_one_is_refused() -> None:
     with_gap = gt.assign(household=gt["household"].mask(gt.index == 3))
     for people, synthetic, unit, words in (
         (gt, sd, "person", "not a column of the ground truth"),
+        (gt, sd, gt["household"], "Series is not a column of the ground truth"),
         (gt, gt, "household", "never synthesized"),
         (gt, sd, "age", "never synthesized"),
         (with_gap, sd, "household", "missing values"),
@@ -197,6 +199,18 @@ def test_a_unit_that_cannot_be_one_is_refused() -> None:
         with pytest.raises(InputError, match=words) as refused:
             dp.disclosure(people, synthetic, ["place"], "diet", unit=unit)
         assert "h1" not in str(refused.value)
+
+
+@pytest.mark.parametrize("engine", ["memory", "partitioned"])
+def test_blanks_around_an_owner_in_a_file_are_no_part_of_the_name(engine: str, tmp_path: Path) -> None:
+    gt, sd = copied_couples()
+    expected = dp.disclosure(gt, sd, ["place"], "diet", unit="household")
+    blank = np.where(gt.index % 2, " ", "")
+    files = tmp_path / "gt.csv", tmp_path / "sd.csv"
+    gt.assign(household=blank + gt["household"] + blank).to_csv(files[0], index=False)
+    sd.to_csv(files[1], index=False)
+    result = dp.disclosure(files[0], files[1], ["place"], "diet", unit="household", engine=engine)
+    pd.testing.assert_frame_equal(result.units, expected.units)
 
 
 @pytest.mark.parametrize(
