@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from disclosure_pipeline.candidates.store import (
     locate_revocations,
 )
 from disclosure_pipeline.errors import DisclosurePipelineError, StoreError
+from disclosure_pipeline.evidence.page.rendering import is_dossier
 from disclosure_pipeline.policy.reviewed_files import TrustedKey
 from disclosure_pipeline.policy.sentences import write_sentence
 from disclosure_pipeline.policy.verdict import Judgement, find_worst_judgement
@@ -283,4 +285,4 @@ def _modified_at(path: Path) -> datetime | None:
 def read_newest_dossiers(folders: GateFolders, limit: int) -> list[dict[str, Any]]:
     """Return the content of the dossiers filed last, at most `limit`, newest first; skip damaged ones."""
     dossiers = map(read_json_if_whole, reversed(folders.store.list_dossiers()))
-    return [dossier for dossier in dossiers if "clauses" in dossier][:limit]
+    return [*islice(filter(is_dossier, dossiers), limit)]

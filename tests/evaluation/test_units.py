@@ -189,6 +189,7 @@ def test_a_few_draws_are_about_the_average_over_all(records: int, monkeypatch: p
 def test_a_unit_that_cannot_be_one_is_refused() -> None:
     gt, sd = copied_couples()
     with_gap = gt.assign(household=gt["household"].mask(gt.index == 3))
+    unit: Any
     for people, synthetic, unit, words in (
         (gt, sd, "person", "not a column of the ground truth"),
         (gt, sd, gt["household"], "Series is not a column of the ground truth"),

@@ -416,10 +416,12 @@ def test_every_table_is_written_under_a_name_of_its_own_and_formulas_are_quoted(
 
 def test_the_newest_dossiers_come_first_and_damaged_ones_not_at_all(tmp_path: Path) -> None:
     folders = gate_steps.folders(tmp_path, gates.definition(), "auto", "ground_truth.csv")
-    for age, name in enumerate(("newest", "damaged", "older", "oldest")):
+    for age, name in enumerate(("newest", "cut", "broken", "older", "oldest")):
         path = folders.store.candidate_folder(name) / "dossier.json"
         path.parent.mkdir(parents=True)
-        path.write_text("{" if name == "damaged" else json.dumps({"candidate": name, "clauses": []}))
+        clauses = [{"name": "DiSCO"}] if name == "broken" else []
+        dossier = {"candidate": name, "decision": "refused", "clauses": clauses, "figures": {"table": []}}
+        path.write_text("{" if name == "cut" else json.dumps(dossier))
         os.utime(path, (10**9 - age, 10**9 - age))
     names = [dossier["candidate"] for dossier in read_newest_dossiers(folders, 2)]
     assert names == ["newest", "older"]
