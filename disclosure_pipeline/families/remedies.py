@@ -15,7 +15,7 @@ import pandas as pd
 from disclosure_pipeline.counting.opening import share_columns
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.counts import combine_columns
-from disclosure_pipeline.measures.exact import Mask
+from disclosure_pipeline.measures.exact import Floats, Mask
 from disclosure_pipeline.measures.frequency import Keys, frequency_tables, is_only_level
 from disclosure_pipeline.measures.identity import mark_unique_records
 from disclosure_pipeline.tables.alignment import Tables
@@ -25,6 +25,7 @@ from disclosure_pipeline.tables.messages import describe_argument, suggest_names
 
 OTHER = "(other)"
 Frames = tuple[pd.DataFrame, ...]
+_LARGEST = 8  # bytes of an integer
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -256,15 +257,32 @@ def _recode_numbers(
         new[ordinary] = recode(numbers[ordinary])
         if is_kept_whole and (numbers[ordinary] % 1 == 0).all():
             new[ordinary] = np.round(new[ordinary])
-        if (new[ordinary] == numbers[ordinary]).all():
+        changed = ordinary & (new != numbers)
+        if not changed.any():
             frames.append(frame)
             continue
         recoded = pd.Series(new, index=frame.index)
         is_integer = bool(pd.api.types.is_integer_dtype(frame[column].dtype))
-        if is_integer and (new[~np.isnan(new)] % 1 == 0).all():
-            recoded = recoded.astype(frame[column].dtype)
+        if is_integer and (new[changed] % 1 == 0).all():
+            recoded = _replace_integers(frame[column], changed, new)
         frames.append(_replace_column(frame, column, recoded))
     return tuple(frames)
+
+
+def _replace_integers(column: pd.Series[Any], changed: Mask, new: Floats) -> pd.Series[Any]:
+    """Return integers of which some change, in a larger type if these need one; others keep all digits.
+
+    If no type of integers holds them all, the numbers are floats.
+    """
+    values = [int(value) for value in new[changed]]
+    own: Any = column.dtype
+    for integers in (column, column.astype("Int64") if own.itemsize < _LARGEST else column):
+        limits = np.iinfo(getattr(integers.dtype, "numpy_dtype", integers.dtype))
+        if limits.min <= min(values) and max(values) <= limits.max:
+            replaced = integers.array.copy()
+            replaced[changed] = values
+            return pd.Series(replaced, index=column.index)
+    return pd.Series(new, index=column.index)
 
 
 def _require_number(argument: str, value: Any) -> float:

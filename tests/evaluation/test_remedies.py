@@ -195,6 +195,21 @@ def test_smoothing_replaces_numbers_by_the_mean_of_their_neighbours() -> None:
     assert smoothed.sum() == pytest.approx(fractions["number"].dropna().sum())
 
 
+@pytest.mark.parametrize("of_type", ["int8", "Int8", "int8[pyarrow]", "int64", "Int64", "int64[pyarrow]"])
+def test_integers_keep_their_digits_and_do_not_wrap_around(of_type: Any) -> None:
+    """Beyond 2^53 floats lack digits, and 200 is larger than any integer of 8 bits."""
+    largest = 2**63 - 1 if "64" in of_type else 127
+    gt = pd.DataFrame({"number": pd.array([largest, 101, 3, 120], dtype=of_type), "t": list("xyzx")})
+    remedies = [
+        dp.Remedy.bottom_code("number", at=110),
+        dp.Remedy.group_numbers("number", edges=(200, 2**70)),
+    ]
+    coded, grouped = dp.compare_remedies(gt, gt, ["number"], "t", remedies).tables
+    for low, high in (coded.ground_truth, grouped.ground_truth), (coded.synthetic[0], grouped.synthetic[0]):
+        assert low["number"].tolist() == [largest, 110, 110, 120]
+        assert high["number"].tolist() == [200] * 4
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
