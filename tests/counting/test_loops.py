@@ -92,6 +92,20 @@ def test_classes_are_measured_in_parts(monkeypatch: pytest.MonkeyPatch, keys: li
     assert_same(dp.disclosure(gt, sd, keys, "work"), plain)
 
 
+@pytest.mark.parametrize("records", [(1 << 15) - 1, 1 << 15, 1 << 17])
+@pytest.mark.parametrize("most_in", ["ground truth", "synthetic table"])
+def test_cells_whose_size_has_more_digits_than_a_code_says(
+    monkeypatch: pytest.MonkeyPatch, records: int, most_in: str
+) -> None:
+    """A key combination of a single level may have any number of records, as where nothing is known."""
+    few, many = pd.DataFrame({"k": [0, 0, 1, 2, 2], "t": [0, 0, 1, 2, 0]}), {"k": [0], "t": [0]}
+    more = pd.concat([few, pd.DataFrame(many).loc[[0] * records]], ignore_index=True)
+    gt, sd = (more, few) if most_in == "ground truth" else (few, more)
+    plain = dp.disclosure(gt, sd, ["k"], "t")
+    monkeypatch.setattr(memory, "Limits", lambda: Limits(table=0, compiled=0))
+    assert_same(dp.disclosure(gt, sd, ["k"], "t"), plain)
+
+
 @pytest.mark.parametrize("kind", ["read-only", "every other entry", "of another processor"])
 def test_columns_however_they_are_stored(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     """As Arrow, a frame of one array, and old files give them."""

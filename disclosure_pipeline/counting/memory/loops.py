@@ -319,7 +319,7 @@ def add_sorted(
     width = _ONE
     while (every & _LOW) >> width:
         width += _ONE
-    if np.uint64(5) + np.uint64(2 * len(seen)) * width > np.uint64(64):
+    if width >> _FIELD or np.uint64(5) + np.uint64(2 * len(seen)) * width > np.uint64(64):
         return False
     for i in range(1, len(seen)):
         t, place = seen[i], i
