@@ -1,7 +1,10 @@
 """Databases alone: connections, refusals, what they leave behind, and queries for other dialects."""
 
+import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -33,7 +36,13 @@ from disclosure_pipeline.counting.relational.opened_database import (
     open_database_tables,
     open_in_database,
 )
-from disclosure_pipeline.counting.relational.transfer import borrow_table, connect, fetch_integers, open_table
+from disclosure_pipeline.counting.relational.transfer import (
+    borrow_table,
+    connect,
+    fetch_integers,
+    open_table,
+    run_query,
+)
 from disclosure_pipeline.errors import InputError
 from disclosure_pipeline.evaluation.record_sets import count_record_sets
 from disclosure_pipeline.measures.checks import CodedExclusions
@@ -102,6 +111,16 @@ def test_an_interrupt_leaves_nothing(database: Any) -> None:
             with pytest.raises(KeyboardInterrupt):
                 count(opened, on_progress)
             assert list_what_is_there(database) == before
+
+
+def test_an_interrupt_of_a_query_is_one(duckdb: Any) -> None:
+    """DuckDB makes an error of its own of it, which would tell a caller to go on with the next table."""
+    endless = "SELECT sum(a.range * b.range) FROM range(100000000) a, range(100000000) b"
+    threading.Timer(0.2, partial(os.kill, os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt) as interrupted:
+        run_query("The database could not count", lambda: duckdb.con.execute(endless).fetchall())
+    assert interrupted.value.__context__ is None
+    assert duckdb.con.execute("SELECT 1").fetchall() == [(1,)]
 
 
 def test_too_many_records_for_64_bits(duckdb: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,10 @@ _MASTERS = ("local", "yarn", "k8s", "mesos")  # beginnings of a Spark master tha
 def run_query(action: str, query: Callable[[], Result]) -> Result:
     """Run a query of a database; if it fails, raise an InputError that begins with `action`.
 
-    The message leaves out the driver's own text, which may quote a record.
+    The message leaves out the driver's own text, which may quote a record. An interrupt of which a driver
+    makes an error of its own, as DuckDB does, stays an interrupt.
     """
+    is_interrupt = False
     try:
         return query()
     except InputError as error:
@@ -42,8 +44,11 @@ def run_query(action: str, query: Callable[[], Result]) -> Result:
         package = str(error.name).partition(".")[0]
         message = f"{action}: the package {package} is missing: {_how_to_install(package)}."
     except Exception as error:  # of any driver
+        is_interrupt = isinstance(error.__cause__, KeyboardInterrupt)
         message = f"{action} ({type(error).__name__})."
     # Outside the except block, so that the driver's error is not its context.
+    if is_interrupt:
+        raise KeyboardInterrupt
     raise InputError(message)
 
 
