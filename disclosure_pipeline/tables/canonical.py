@@ -388,10 +388,10 @@ def _parse_times(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64
 def _parse_one(text: str, date_format: str) -> np.datetime64:
     try:
         time = datetime.datetime.strptime(text, date_format)
-    except ValueError:
+        if time.tzinfo is not None:
+            time = time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    except (ValueError, OverflowError):  # in UTC, it is not in the years 1 to 9999
         return np.datetime64("NaT", "us")
-    if time.tzinfo is not None:
-        time = time.astimezone(datetime.timezone.utc).replace(tzinfo=None)
     return np.datetime64(time, "us")
 
 

@@ -125,8 +125,9 @@ IN_NANOSECONDS = np.array(["2024-05-01T00:00:00.000000001", "2024-05-01"], "date
          [datetime(2024, 5, 1)]),
         (column("datetime", date_format="%d/%m/%Y %H:%M"), ["01/05/2024 12:30", "05/31/2024 12:30"],
          [datetime(2024, 5, 1, 12, 30), UNREADABLE]),
-        (column("datetime", date_format="%Y-%m-%d %H:%M%z", time_zone="UTC"), ["2024-05-01 12:30+0200"],
-         [datetime(2024, 5, 1, 10, 30)]),
+        (column("datetime", date_format="%Y-%m-%d %H:%M%z", time_zone="UTC"),
+         ["2024-05-01 12:30+0200", "9999-12-31 23:59+0000", "9999-12-31 23:59-0500", "0001-01-01 00:00+0100"],
+         [datetime(2024, 5, 1, 10, 30), datetime(9999, 12, 31, 23, 59), UNREADABLE, UNREADABLE]),
     ],
 )  # fmt: skip
 def test_values_are_read_as_declared(declared: Column, raw: Any, expected: list[Any]) -> None:
