@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import unicodedata
 import zoneinfo
 from collections.abc import Collection, Iterator, Mapping
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import pandas as pd
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -386,7 +388,7 @@ class Column(FrozenModel):
             raise ValueError(f"unknown_levels maps to {self.unknown_levels.map_to!r}, which is not a level")
 
     def _check_spellings(self) -> None:
-        if self.date_format is not None and ("%" not in self.date_format or "%Z" in self.date_format):
+        if self.date_format is not None and not _is_date_format(self.date_format):
             raise ValueError(
                 f"date_format {self.date_format!r} is not a format: use %Y, %m, %d, %H, %M, %S, %z"
             )
@@ -400,6 +402,19 @@ class Column(FrozenModel):
             raise ValueError("true_values and false_values need at least one spelling each")
         if true & false:
             raise ValueError(f"{listed(sorted(true & false))} cannot be true and false at once")
+
+
+def _is_date_format(text: str) -> bool:
+    """Return whether pandas, which reads dates by formats, knows all directives of a text with some.
+
+    >>> _is_date_format("%d.%m.%Y"), _is_date_format("%-d.%m.%Y"), _is_date_format("dd.mm.yyyy")
+    (True, False, False)
+    """
+    try:
+        pd.to_datetime(pd.Series([None], dtype=object), format=text)
+    except (ValueError, re.error):
+        return False
+    return "%" in text and "%Z" not in text
 
 
 Dictionary = Mapping[str, Column]
