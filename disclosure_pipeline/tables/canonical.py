@@ -193,7 +193,7 @@ def _find_outside_range(column: Column, values: Any) -> Mask:
     assert column.range is not None
     low, high = (pa.scalar(bound) for bound in column.range)
     if column.type not in NUMERIC:
-        day = values.cast(pa.date32(), safe=False)
+        day = _to_zone_of(column, values).cast(pa.date32(), safe=False)
         return to_mask(pc.or_(pc.less(day, low), pc.greater(day, high)))
     numbers = values.cast(pa.float64(), safe=False)
     special = pa.array([float(value) for value in column.special_values], pa.float64())
@@ -357,6 +357,14 @@ def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
     )
     utc = pa.array(moved).cast(_MICROSECONDS)
     return utc, np.asarray(moved != local) & np.asarray(moved.notna())
+
+
+def _to_zone_of(column: Column, times: Any) -> Any:
+    """Return canonical times as those of the column's zone, if it has one: a day begins there, not in UTC."""
+    if column.time_zone is None:
+        return times
+    utc = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False), tz="UTC")
+    return pa.array(utc.tz_convert(column.time_zone).tz_localize(None)).cast(_MICROSECONDS)
 
 
 def _is_day(text: Any, pattern: str) -> Any:

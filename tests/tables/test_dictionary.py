@@ -220,6 +220,9 @@ def test_the_ledger_counts_the_records_that_each_rule_changed() -> None:
          [False, True, True]),
         (column("datetime", range=["2024-01-01", "2024-12-31"]), ["2024-12-31T23:59", "2025-01-01T00:00"],
          [False, True]),
+        (column("datetime", range=["2024-01-01", "2024-12-31"], time_zone="Europe/Warsaw"),
+         ["2023-12-31T23:59", "2024-01-01T00:00", "2024-12-31T23:59", "2025-01-01T00:00", "2024-12-31T23:30Z",
+          None], [True, False, False, True, True, False]),
     ],
 )  # fmt: skip
 def test_finds_values_outside_the_range(declared: Column, raw: list[Any], outside: list[bool]) -> None:
