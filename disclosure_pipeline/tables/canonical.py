@@ -176,12 +176,14 @@ def _find_missing(column: Column, text: Any, values: Any, changed: dict[str, Mas
     """Mark the levels that mean missing: empty text, and declared codes (numbers are compared by value)."""
     codes = np.zeros(len(values), dtype=bool)
     empty = np.zeros(len(values), dtype=bool)
+    labels = pa.array([normalize_text(level_label(code)) for code in column.missing_codes], pa.string())
     if text is not None:
         empty = to_mask(pc.equal(text, ""))
-        labels = [normalize_text(level_label(code)) for code in column.missing_codes]
-        codes |= to_mask(pc.is_in(text, value_set=pa.array(labels, pa.string())))
+        codes |= to_mask(pc.is_in(text, value_set=labels))
+    elif column.type == "integer":  # a code of many digits is no float
+        codes |= to_mask(pc.is_in(values.cast(pa.string()), value_set=labels))
     if column.type in NUMERIC and column.missing_codes:
-        numbers = read_levels(Column(type="number"), pa.array([level_label(c) for c in column.missing_codes]))
+        numbers = read_levels(Column(type="number"), labels)
         known = numbers.values.drop_null()
         codes |= to_mask(pc.is_in(values.cast(pa.float64(), safe=False), value_set=known))
     changed[MISSING_CODE] = codes & ~empty

@@ -82,6 +82,8 @@ IN_NANOSECONDS = np.array(["2024-05-01T00:00:00.000000001", "2024-05-01"], "date
         (column("integer", missing_codes=[-8]), [20.0, float("nan"), -8.0], [20, None, None]),
         (column("integer", missing_codes=["refused", -9, -99]), ["1", "-9", "-99"], [1, None, None]),
         (column("integer", missing_codes=["?"]), ["?", "1"], [None, 1]),
+        *((column("integer", missing_codes=[code]), pa.array([code, 1]), [None, 1])
+          for code in (9999999999999999, 2**63 - 1, -(2**63))),
         (column("number"), ["1", "1.0", "1e0", "+1.", "0.10", ".1", "-2.50", "1E2"],
          [1, 1, 1, 1, 0.1, 0.1, -2.5, 100]),
         (column("number"), ["nan", "inf", "1,5", "1 000", "-"], [UNREADABLE] * 5),
