@@ -381,7 +381,7 @@ class Column(FrozenModel):
         twice = sorted({name for name in spellings if spellings.count(name) > 1})
         if twice:
             raise ValueError(f"levels and aliases name {listed(twice)} more than once")
-        codes = [code for code in map(str, self.missing_codes) if code in spellings]
+        codes = [code for code in map(level_label, self.missing_codes) if code in spellings]
         if codes:
             raise ValueError(f"{listed(codes)} cannot be a level and a missing code at once")
         if isinstance(self.unknown_levels, MapTo) and self.unknown_levels.map_to not in names:

@@ -247,6 +247,7 @@ def test_finds_values_outside_the_range(declared: Column, raw: list[Any], outsid
         ({"type": "category", "levels": ["a", {"level": "b", "aliases": ["a"]}]}, "more than once"),
         ({"type": "category", "levels": ["a "]}, "blank"),
         ({"type": "category", "levels": ["a"], "missing_codes": ["a"]}, "level and a missing code"),
+        ({"type": "category", "levels": ["9"], "missing_codes": [9.0]}, "level and a missing code"),
         ({"type": "category", "unknown_levels": {"map_to": "a"}}, "declare levels"),
         ({"type": "integer", "unknown_levels": "keep"}, "is for a category"),
         ({"type": "integer", "decimals": 2}, "decimals are for numbers with decimals"),
