@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -70,12 +71,16 @@ class Description:
             return {}, []
         if are_some:
             numbers = [float(value) for value in others]
+            of_numbers = [code for code in labels if _is_number(code)]
             special = tuple(
-                code for code in labels if not min(numbers) - 1 <= float(code) <= max(numbers) + 1
+                code for code in of_numbers if not min(numbers) - 1 <= float(code) <= max(numbers) + 1
             )
             are_whole = all(float(value).is_integer() for value in present)
             numeric = {"type": "integer" if are_whole else "number"} if is_category else {}
-            return {**numeric, "special_values": special}, []
+            notes = ["labels of texts are left out, as the values are numbers"] * (
+                len(of_numbers) < len(labels)
+            )
+            return {**numeric, "special_values": special}, notes
         if others or len(labels) > MOST_LABELS:
             why = "some values have no label" if others else f"more than {MOST_LABELS} values have labels"
             return {"type": "category"}, [f"{why}: {_STAY}"]
@@ -90,6 +95,13 @@ class Description:
             label if label == code else {"level": label, "aliases": [code]} for code, label in texts.items()
         ]
         return {"type": kind, "levels": named}, []
+
+
+def _is_number(code: Code) -> bool:
+    try:
+        return math.isfinite(float(code))
+    except ValueError:
+        return False
 
 
 _STAY = "its levels are the values themselves"

@@ -208,6 +208,18 @@ def test_a_schema_is_completed_by_what_the_table_says_itself(tmp_path: Path) -> 
     assert columns["sex"] == {"type": "text identifier", "label": "sex of the person"}
 
 
+def test_labels_of_texts_say_nothing_of_numbers(tmp_path: Path) -> None:
+    """The file with the labels is of another wave, in which the column was coded by letters."""
+    labels: Any = {"sex": {"F": "female", "M": "male", "9": "not asked"}}
+    pyreadstat.write_sav(pd.DataFrame({"sex": ["F", "M"]}), tmp_path / "t.sav", variable_value_labels=labels)
+    pd.DataFrame({"sex": [1, 2, 2, 9] * 20}).to_csv(tmp_path / "t.csv", index=False)
+    ran = run_command("dictionary", "draft", tmp_path / "t.csv", "--synthetic", "--from", tmp_path / "t.sav")
+    assert ran.exit_code == 0, ran.output
+    sex = yaml.safe_load(ran.stdout)["columns"]["sex"]
+    assert (sex["type"], sex["special_values"]) == ("integer", [9])
+    assert "labels of texts are left out" in ran.stdout
+
+
 codes = st.integers(-3, 12)
 texts = st.sampled_from(["yes", "no", "1", "2", " no ", "", "é", "e\u0301"])
 
