@@ -149,7 +149,12 @@ def build_arrivals_sensor(
         known_partitions = set(context.instance.get_dynamic_partitions(str(candidates.name)))
         added = [name for name in new if name not in known_partitions]
         requests += [
-            dg.RunRequest(run_key=f"{name}:{content}", partition_key=name, job_name=gate_job.name)
+            dg.RunRequest(
+                # Content that returns with its times, from a backup, needs a new key.
+                run_key=f"{name}:{content}" + (f":after:{seen[name]}" if name in seen else ""),
+                partition_key=name,
+                job_name=gate_job.name,
+            )
             for name, content in new.items()
             if name not in judged
         ]

@@ -115,6 +115,17 @@ def test_a_candidate_that_changed_back_is_run_again(daemon: Daemon) -> None:
         assert daemon.candidates() == [COPY]
 
 
+def test_a_candidate_that_a_backup_brings_back_is_run_again(daemon: Daemon, tmp_path: Path) -> None:
+    daemon.candidates()
+    folder = daemon.home.path / "incoming" / COPY
+    shutil.copytree(folder, tmp_path / "backup")  # with the times of its files
+    later(daemon.home.deliver(COPY, {"synthetic.csv": gates.honest(5)}) / "synthetic.csv", 10)
+    assert daemon.candidates() == [COPY]
+    shutil.rmtree(folder)
+    shutil.copytree(tmp_path / "backup", folder)
+    assert daemon.candidates() == [COPY]
+
+
 def test_candidates_wait_for_the_ground_truth(home: Home) -> None:
     daemon = Daemon(home)
     home.deliver(HONEST, {"synthetic.csv": gates.honest()})
