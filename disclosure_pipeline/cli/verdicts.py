@@ -81,11 +81,13 @@ def evaluate(gate: Path, folder: Path, shown_as: Format | None, show_all: bool, 
     told = list(dict.fromkeys([*rehearsal.reasons, *_write_sentences(clauses, rehearsal.dossier)]))
     sentences = [*told, *(f"warning: {doubt}" for doubt in doubts)]
     lines = [f"  {columns}", *(f"- {sentence}" for sentence in sentences)]
-    has_rows = bool(rehearsal.dossier) and (bool(clauses) or chosen != "table")
+    has_rows = bool(clauses) or chosen in {"json", "csv"}
     tables = _show_clauses(clauses, chosen) if has_rows else ()
     print_report(Report(f"{name}: {rehearsal.decision}", facts, tables, lines), chosen)
     if chosen == "table":
         print_sentences(sentences)
+    for reason in rehearsal.reasons if chosen == "csv" and not clauses else ():
+        echo(reason, err=True)
     point_to_page(folders, rehearsal.page, chosen, opens=opens)
     sys.exit(find_exit_code(rehearsal.decision))
 

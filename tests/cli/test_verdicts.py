@@ -153,6 +153,20 @@ def test_formats_of_a_verdict(finished_home: Home) -> None:
     assert run_command("evaluate", gate, folder, "--format", "html").stdout.startswith("<!DOCTYPE html>")
 
 
+def test_formats_of_a_verdict_without_figures(home: Home) -> None:
+    home.write_ground_truth(gates.ground_truth())
+    folder, gate = deliver(home, gates.honest().assign(another=1)), write_gate(home)
+    shown = {
+        form: run_command("evaluate", gate, folder, "--format", form)
+        for form in ("table", "json", "csv", "html")
+    }
+    assert {form: ran.exit_code for form, ran in shown.items()} == dict.fromkeys(shown, 1)
+    assert all("is not in the data dictionary" in " ".join(ran.output.split()) for ran in shown.values())
+    assert json.loads(shown["json"].stdout)["clauses"] == []
+    assert shown["csv"].stdout == "clause,value,bound,outcome,if not kept,name,unit,meaning\n"
+    assert "<table" not in shown["html"].stdout
+
+
 def test_the_dossier_of_a_candidate(finished_home: Home, tmp_path: Path) -> None:
     home, gate = finished_home, write_gate(finished_home)
     for candidate, code in ((HONEST, 0), (COPY, 1)):
