@@ -20,6 +20,7 @@ from disclosure_pipeline.measures.chance import holds_real_values, is_like_ident
 from disclosure_pipeline.measures.copies import Combinations
 from disclosure_pipeline.measures.exact import percent, total
 from disclosure_pipeline.measures.samples import Sizes
+from disclosure_pipeline.tables.canonical import to_own_zone
 from disclosure_pipeline.tables.coding import Distinct
 from disclosure_pipeline.tables.dictionary import (
     CATEGORIES,
@@ -252,8 +253,8 @@ def _find_in_column(
     ):
         yield Violation(A_SYNTHETIC_TABLE, name, FINER_NUMBERS)
     if column.type == "datetime":
-        unit = column.unit or find_time_unit(in_GT)
-        if TIME_UNITS[find_time_unit(in_SD)] < TIME_UNITS[unit]:
+        unit = column.unit or find_time_unit(to_own_zone(column, in_GT))
+        if TIME_UNITS[find_time_unit(to_own_zone(column, in_SD))] < TIME_UNITS[unit]:
             yield Violation(A_SYNTHETIC_TABLE, name, FINER_TIMES)
     if column.type in (*NUMERIC, *DATES) and column.range is None and _is_far_outside(column, in_GT, in_SD):
         yield Violation(A_SYNTHETIC_TABLE, name, FAR_OUTSIDE)

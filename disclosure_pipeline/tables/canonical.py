@@ -195,7 +195,7 @@ def _find_outside_range(column: Column, values: Any) -> Mask:
     assert column.range is not None
     low, high = (pa.scalar(bound) for bound in column.range)
     if column.type not in NUMERIC:
-        day = _to_zone_of(column, values).cast(pa.date32(), safe=False)
+        day = to_own_zone(column, values).cast(pa.date32(), safe=False)
         return to_mask(pc.or_(pc.less(day, low), pc.greater(day, high)))
     numbers = values.cast(pa.float64(), safe=False)
     special = pa.array([float(value) for value in column.special_values], pa.float64())
@@ -361,11 +361,11 @@ def _to_local_time(times: Any, time_zone: str | None) -> tuple[Any, Mask]:
     return utc, np.asarray(moved != local) & np.asarray(moved.notna())
 
 
-def _to_zone_of(column: Column, times: Any) -> Any:
+def to_own_zone(column: Column, times: Any) -> Any:
     """Return canonical times as those of the column's zone, if it has one: a day begins there, not in UTC."""
     if column.time_zone is None:
         return times
-    utc = pd.DatetimeIndex(times.to_numpy(zero_copy_only=False), tz="UTC")
+    utc = pd.DatetimeIndex(times.cast(_MICROSECONDS).to_numpy(zero_copy_only=False), tz="UTC")
     return pa.array(utc.tz_convert(column.time_zone).tz_localize(None)).cast(_MICROSECONDS)
 
 

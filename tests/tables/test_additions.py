@@ -37,7 +37,8 @@ def rules(column: Column, in_GT: list[Any], in_SD: list[Any], *, refuse: bool = 
 CATEGORY = Column(type="category")
 KEPT = Column(type="category", unknown_levels="keep")
 INTEGER, DATETIME = Column(type="integer"), Column(type="datetime")
-DAY = datetime.datetime(2024, 5, 1)
+IN_INDIA = Column(type="datetime", time_zone="Asia/Kolkata")  # UTC and 5:30 hours
+DAY, A_DAY = datetime.datetime(2024, 5, 1), datetime.timedelta(days=1)
 
 
 def time(hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datetime.datetime:
@@ -83,6 +84,15 @@ def time(hour: int, minute: int, second: int = 0, microsecond: int = 0) -> datet
         (DATETIME, [time(8, 30), time(9, 45)], [time(8, 15)], []),
         (DATETIME, [time(8, 30), time(9, 45)], [time(8, 30, 1)], [FINER_TIMES]),
         (DATETIME, [time(8, 30, 5), time(9, 45)], [time(8, 30, 5, 4711)], [FINER_TIMES]),
+        (IN_INDIA, [time(18, 30), None], [time(18, 30)], []),
+        (IN_INDIA, [time(18, 30), time(18, 30) - 9 * A_DAY], [time(8, 30)], [FINER_TIMES]),
+        (IN_INDIA.model_copy(update={"unit": "day"}), [time(18, 30), time(18, 15)], [time(18, 30)], []),
+        (
+            IN_INDIA.model_copy(update={"unit": "hour"}),
+            [time(18, 30), time(18, 15)],
+            [time(18, 0)],
+            [FINER_TIMES],
+        ),
         (DATETIME, [time(8, 30), time(9, 0)], [time(14, 1)], [FAR_OUTSIDE]),
         (Column(type="date"), [DAY, DAY.replace(day=2)], [DAY.replace(day=13)], [FAR_OUTSIDE]),
         (Column(type="date"), [DAY, DAY.replace(day=2)], [DAY.replace(day=12)], []),
