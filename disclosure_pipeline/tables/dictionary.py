@@ -402,6 +402,9 @@ class Column(FrozenModel):
             raise ValueError("true_values and false_values need at least one spelling each")
         if true & false:
             raise ValueError(f"{listed(sorted(true & false))} cannot be true and false at once")
+        codes = (true | false).intersection(map(level_label, self.missing_codes))
+        if codes and self.type == "boolean":
+            raise ValueError(f"{listed(sorted(codes))} cannot be true or false and a missing code at once")
 
 
 def _is_date_format(text: str) -> bool:

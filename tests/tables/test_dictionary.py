@@ -256,6 +256,8 @@ def test_finds_values_outside_the_range(declared: Column, raw: list[Any], outsid
         ({"type": "category", "levels": ["a"], "unknown_levels": {"map_to": "b"}}, "is not a level"),
         ({"type": "boolean", "true_values": ["y"], "false_values": ["y"]}, "true and false at once"),
         ({"type": "boolean", "true_values": []}, "at least one spelling each"),
+        ({"type": "boolean", "missing_codes": ["false"]}, "false and a missing code"),
+        ({"type": "boolean", "true_values": [1], "false_values": [0], "missing_codes": [0]}, "missing code"),
         ({"type": "datetime", "time_zone": "Mars/Olympus"}, "not a time zone"),
         ({"type": "date", "time_zone": "UTC"}, "time_zone is for a datetime"),
         ({"type": "date", "date_format": "DD.MM.YYYY"}, "not a format"),
