@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -14,11 +15,12 @@ import pandas as pd
 
 from disclosure_pipeline.counting.opening import share_columns
 from disclosure_pipeline.errors import InputError
+from disclosure_pipeline.evaluation.arguments import require_whole_number
 from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import Floats, Mask
 from disclosure_pipeline.measures.frequency import Keys, frequency_tables, is_only_level
 from disclosure_pipeline.measures.identity import mark_unique_records
-from disclosure_pipeline.tables.alignment import Tables
+from disclosure_pipeline.tables.alignment import Tables, holds_values
 from disclosure_pipeline.tables.coding import code_column, decode_arrow
 from disclosure_pipeline.tables.levels import CodedColumn, Kind, widen_column
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
@@ -156,12 +158,11 @@ def _round(column: Any, to: float, tables: Tables) -> Frames:
 
 
 def _smooth(column: Any, over: int, tables: Tables) -> Frames:
-    if isinstance(over, bool) or not isinstance(over, int) or over <= 1:
-        raise InputError(f"over must be a whole number above 1, not {describe_argument(over)}.")
+    size = require_whole_number("over", over, 2)
 
     def smooth(numbers: Any) -> Any:
         order = np.argsort(numbers, kind="stable")
-        starts = np.arange(max(1, len(numbers) // over)) * over
+        starts = np.arange(max(1, len(numbers) // size)) * size
         sizes = np.diff([*starts, len(numbers)])
         with np.errstate(over="ignore"):
             means = np.add.reduceat(numbers[order], starts) / sizes if len(numbers) else numbers
@@ -195,8 +196,9 @@ def _merge(column: Any, into: Mapping[str, str], tables: Tables) -> Frames:
 
 
 def _merge_small(column: Any, fewest: int, tables: Tables) -> Frames:
+    least = require_whole_number("fewest", fewest, 1)
     coded = _code_text(tables, column)
-    small = coded.counts[0][: coded.missing] < fewest
+    small = coded.counts[0][: coded.missing] < least
     return _recode_texts(tables, column, dict.fromkeys(coded.levels[small].tolist(), OTHER))
 
 
@@ -287,14 +289,18 @@ def _replace_integers(column: pd.Series[Any], changed: Mask, new: Floats) -> pd.
 
 def _require_number(argument: str, value: Any) -> float:
     """Return the value as a float. InputError unless it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+    number = math.nan
+    if isinstance(value, Real) and not isinstance(value, bool):
+        with suppress(OverflowError):  # a whole number that no float holds
+            number = float(value)
+    if not math.isfinite(number):
         raise InputError(f"{argument} of a remedy must be a finite number, not {describe_argument(value)}.")
-    return float(value)
+    return number
 
 
 def _code(tables: Tables, column: Any) -> CodedColumn:
     for frame, name in zip(tables.frames, tables.names, strict=True):
-        if column not in frame.columns:
+        if holds_values(column) or column not in list(frame.columns):
             raise InputError(
                 f"Column {describe_argument(column)} of a remedy is not in {name}. "
                 f"{suggest_names(column, list(frame.columns))}"

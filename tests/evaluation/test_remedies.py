@@ -22,6 +22,7 @@ TABLE = st.lists(
 )
 Rows = list[tuple[str | None, int | None, str | None, bool]]
 SPECIAL = {"number": [-8]}
+NO_COUNT: tuple[Any, ...] = (0, True, 2.5, float("nan"), "3", None)
 
 RECODED: dict[str, Any] = {
     "top_code": dp.Remedy.top_code("number", at=5),
@@ -219,9 +220,11 @@ def test_integers_keep_their_digits_and_do_not_wrap_around(of_type: Any) -> None
         (["top_code"], "must contain remedies"),
         ([dp.Remedy.top_code("k", at=3)], "this remedy needs numbers"),
         ([dp.Remedy.top_code("number", at=float("nan"))], "finite number"),
+        ([dp.Remedy.top_code("number", at=10**400)], "finite number"),
         ([dp.Remedy.top_code("x", at=3)], "of a remedy is not in"),
+        ([dp.Remedy.top_code(["number"], at=3)], "Column list of a remedy is not in"),  # type: ignore[arg-type]
         ([dp.Remedy.round_numbers("number", to=0)], "above 0"),
-        ([dp.Remedy.smooth_numbers("number", over=1)], "whole number above 1"),
+        ([dp.Remedy.smooth_numbers("number", over=1)], "whole number of at least 2"),
         ([dp.Remedy.smooth_numbers("k", over=5)], "this remedy needs numbers"),
         ([dp.Remedy.group_numbers("number", edges=(3, 3))], "ascending"),
         ([dp.Remedy.group_numbers("number", edges=())], "ascending"),
@@ -230,6 +233,7 @@ def test_integers_keep_their_digits_and_do_not_wrap_around(of_type: Any) -> None
         ([dp.Remedy.merge_levels("text", into=["a"])], "map a level"),  # type: ignore[arg-type]
         ([dp.Remedy.merge_levels("number", into={"x": "y"})], "only levels of text"),
         ([dp.Remedy.merge_small_levels("number", fewest=3)], "only levels of text"),
+        *(([dp.Remedy.merge_small_levels("k", fewest=few)], "fewest must be a whole") for few in NO_COUNT),
         ([dp.Remedy.round_numbers("number", to=1)] * 2, "more than once"),
     ],
 )
