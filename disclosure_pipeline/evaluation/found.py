@@ -14,7 +14,7 @@ from disclosure_pipeline.counting.memory.boxes import BoxColumn, Boxes, find_mat
 from disclosure_pipeline.counting.memory.engine import FramesInMemory
 from disclosure_pipeline.counting.opening import OpenedTables, read_shared_columns
 from disclosure_pipeline.errors import InputError
-from disclosure_pipeline.evaluation.arguments import Exclusions, require_whole_number
+from disclosure_pipeline.evaluation.arguments import Exclusions, require_names, require_whole_number
 from disclosure_pipeline.evaluation.boxed_people import (
     GT,
     SD,
@@ -386,9 +386,8 @@ def found(
     require_whole_number("seed", seed, 0)
     require_whole_number("smallest_count", smallest_count, 1)
     tables = read_shared_columns(ground_truth, synthetic)
-    if isinstance(keys, str):
-        raise InputError(f"keys must be a list of column names, not {keys!r}: write [{keys!r}].")
-    for key in keys:
+    known = require_names("keys", keys)
+    for key in known:
         if key not in tables.keys:
             raise InputError(f"Key {key!r} is not in all tables. {suggest_names(key, tables.keys)}")
     opened = FramesInMemory(tables.frames, "")
@@ -401,7 +400,7 @@ def found(
         stacks.append((ALL_TABLES, numbers, equal))
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for table, stacked, equal in stacks:
-        near = find_near(sample, stacked, keys, seed=seed, fewest=smallest_count)
+        near = find_near(sample, stacked, known, seed=seed, fewest=smallest_count)
         rows |= {
             (table, row.way): {
                 **row.describe(),

@@ -341,7 +341,8 @@ def test_records_of_ones_own_unit_are_no_other_people() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"keys": "age"}, "must be a list"),
+        *(({"keys": keys}, "must be a list") for keys in ("age", None, 3)),
+        ({"keys": ["age", "age"]}, "more than once"),
         ({"keys": ["agee"]}, "'agee' is not in all tables"),
         ({"smallest_count": 0}, "smallest_count"),
         ({"seed": -1}, "seed"),
