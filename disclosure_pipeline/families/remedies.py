@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -149,10 +150,17 @@ def _round(column: Any, to: float, tables: Tables) -> Frames:
     if step <= 0:
         raise InputError(f"to must be a number above 0, not {to!r}.")
 
+    exact_step = Fraction(repr(step))
+
     def round_to_step(numbers: Any) -> Any:
         with np.errstate(over="ignore"):
-            rounded = np.round(numbers / step) * step
-        return np.where(np.isfinite(rounded), rounded, numbers)  # infinite or too large: as it was
+            steps = np.round(numbers / step)
+            is_finite = np.isfinite(steps * step)  # infinite or too large: as it was
+        counts, place = np.unique(steps[is_finite], return_inverse=True)
+        multiples = np.array([float(exact_step * int(count)) for count in counts], np.float64)
+        rounded = numbers.copy()
+        rounded[is_finite] = multiples[place]  # 0.3, where three times 0.1 is 0.30000000000000004
+        return rounded
 
     return _recode_numbers(tables, column, round_to_step)
 

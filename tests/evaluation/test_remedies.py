@@ -241,3 +241,10 @@ def test_refuses_invalid_arguments(wrong: Any, words: str) -> None:
     gt = frame([("x", 1, "y", True), ("y", 2, "x", False)])
     with pytest.raises(dp.InputError, match=words):
         dp.compare_remedies(gt, gt, ["k", "number"], "t", wrong)
+
+
+def test_numbers_that_are_multiples_already_are_not_rounded_again() -> None:
+    tenths = pd.DataFrame({"x": [0.1, 0.3, 0.6, 0.7, -0.3], "t": list("abcab")})
+    compared = dp.compare_remedies(tenths, tenths, ["x"], "t", [dp.Remedy.round_numbers("x", to=0.1)])
+    assert compared.figures["cells_changed"].tolist() == [0, 0]
+    assert compared.tables[0].synthetic[0]["x"].tolist() == tenths["x"].tolist()
