@@ -70,11 +70,11 @@ def test_numbers_that_were_asked_for_may_begin_with_a_zero() -> None:
 
 
 def test_frames_in_canonical_form() -> None:
-    """What is in it already is not copied."""
-    gt = pd.DataFrame({"n": ["3", "4", None], "t": [" a", "b", ""], "i": [1, 2, 3], "only": ["1", "2", "3"]})
+    """What is in it already is not copied. A column of GT alone, perhaps its unit, is read, too."""
+    gt = pd.DataFrame({"n": ["3", "4", None], "t": [" a", "b", ""], "i": [1, 2, 3], "own": ["1", "2", "3"]})
     sd = pd.DataFrame({"n": ["3.0", "4.0", "4.0"], "t": ["a", "b", "b"], "i": [1.0, 2.0, 3.0]})
     frames, ledger = canonical_frames((gt, sd), TABLES)
-    assert as_lists(frames[0]) == {"n": [3, 4, None], "t": ["a", "b", None], "i": [1, 2, 3], "only": [*"123"]}
+    assert as_lists(frames[0]) == {"n": [3, 4, None], "t": ["a", "b", None], "i": [1, 2, 3], "own": [1, 2, 3]}
     assert as_lists(frames[1]) == {"n": [3, 4, 4], "t": ["a", "b", "b"], "i": [1, 2, 3]}
     assert [(change.table, change.column, change.rule, change.records) for change in ledger] == [
         ("the ground truth", "t", "outer blanks removed", 1),
