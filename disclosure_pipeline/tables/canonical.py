@@ -382,6 +382,9 @@ def _is_day(text: Any, pattern: str) -> Any:
     return pa.array(possible & (day > 0) & (day <= longest))
 
 
+_FIRST_TIME, _AFTER_LAST = np.datetime64("0001-01-01", "us"), np.datetime64("10000-01-01", "us")
+
+
 def _parse_times(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64], bool]:
     """Parse times, NaT for texts in another format; True, and times in UTC, if the format has an offset."""
     zoned = "%z" in date_format
@@ -389,6 +392,7 @@ def _parse_times(text: Any, date_format: str) -> tuple[npt.NDArray[np.datetime64
     parsed = pd.to_datetime(strings, format=date_format, errors="coerce", utc=zoned)
     index = pd.DatetimeIndex(parsed).tz_localize(None)
     times = index.as_unit("us").to_numpy().copy()
+    times[(times < _FIRST_TIME) | (times >= _AFTER_LAST)] = np.datetime64("NaT")
     failed = np.flatnonzero(np.isnat(times) & strings.notna().to_numpy())
     for i in failed[: _MOST_ONE_BY_ONE if len(failed) <= _MOST_ONE_BY_ONE else 0]:
         times[i] = _parse_one(strings.iloc[i], date_format)
