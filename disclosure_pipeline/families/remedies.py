@@ -21,7 +21,7 @@ from disclosure_pipeline.evaluation.counts import combine_columns
 from disclosure_pipeline.measures.exact import Floats, Mask
 from disclosure_pipeline.measures.frequency import Keys, frequency_tables, is_only_level
 from disclosure_pipeline.measures.identity import mark_unique_records
-from disclosure_pipeline.tables.alignment import Tables, holds_values
+from disclosure_pipeline.tables.alignment import Tables, is_column
 from disclosure_pipeline.tables.coding import code_column, decode_arrow
 from disclosure_pipeline.tables.levels import CodedColumn, Kind, widen_column
 from disclosure_pipeline.tables.messages import describe_argument, suggest_names
@@ -308,7 +308,7 @@ def _require_number(argument: str, value: Any) -> float:
 
 def _code(tables: Tables, column: Any) -> CodedColumn:
     for frame, name in zip(tables.frames, tables.names, strict=True):
-        if holds_values(column) or column not in list(frame.columns):
+        if not is_column(column, frame.columns):
             raise InputError(
                 f"Column {describe_argument(column)} of a remedy is not in {name}. "
                 f"{suggest_names(column, list(frame.columns))}"

@@ -34,7 +34,7 @@ from disclosure_pipeline.measures.contributions import Contributions
 from disclosure_pipeline.measures.exact import Floats, IntArray
 from disclosure_pipeline.measures.holdout import compare_with_holdout
 from disclosure_pipeline.runtime.progress import ignore_progress
-from disclosure_pipeline.tables.alignment import holds_values, number_owners, weigh_owners
+from disclosure_pipeline.tables.alignment import is_column, number_owners, weigh_owners
 from disclosure_pipeline.tables.coding import code_column
 from disclosure_pipeline.tables.grouping import Edges, grouping_of
 from disclosure_pipeline.tables.messages import GROUND_TRUTH, HOLDOUT, describe_argument, suggest_names
@@ -165,7 +165,7 @@ def _check_by(by: Any, columns: Sequence[Any], table: str) -> list[Any]:
     if not 1 <= len(names) <= _MOST_COLUMNS:
         raise InputError("by must be one column of the ground truth, or a list of two.")
     for name in names:
-        if holds_values(name) or name not in columns:
+        if not is_column(name, columns):
             raise InputError(
                 f"Column {describe_argument(name)} of by is not in {table}. {suggest_names(name, columns)}"
             )

@@ -209,7 +209,7 @@ def chance_of_any(chances: Sequence[IntArray]) -> IntArray:
 
 @dataclass(frozen=True)
 class TogetherChances:
-    """What GT records add, in units of 1 / `CHANCE_SCALE`.
+    """Contributions of GT records, in units of 1 / `CHANCE_SCALE`.
 
     To any_at_n and any_others of `TogetherTargetCounts`, and to DiSCO_others on average over the syntheses.
     """

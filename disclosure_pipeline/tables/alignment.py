@@ -61,6 +61,11 @@ def holds_values(argument: Any) -> bool:
     return is_frame(argument) or isinstance(argument, (pd.Series, np.ndarray))
 
 
+def is_column(name: Any, columns: Iterable[Any]) -> bool:
+    """Return whether an argument, which may be any object, is the name of one of the columns."""
+    return is_hashable(name) and name in list(columns)
+
+
 def as_frames(ground_truth: Any, synthetic: Any) -> tuple[pd.DataFrame, ...]:
     """Return GT and its syntheses (one table, or a sequence of them) as pandas frames.
 
@@ -264,7 +269,7 @@ def check_names(
 def require_unit(unit: Any, columns: Sequence[Sequence[Any]]) -> None:
     """Raise InputError unless the unit is a column of GT, the first table, and of no other table."""
     in_GT, *in_SD = columns
-    if not is_hashable(unit) or unit not in in_GT:
+    if not is_column(unit, in_GT):
         raise InputError(
             f"The unit {describe_argument(unit)} is not a column of {GROUND_TRUTH}. "
             f"{suggest_names(unit, in_GT)}"
@@ -441,7 +446,7 @@ WEIGHTS = "weights must say how many people each record stands for"
 
 def require_weights(weights: Any, in_GT: Sequence[Any], measured: Collection[Any], unit: Any) -> None:
     """Raise InputError unless the weights are a column of GT that is neither measured nor the unit."""
-    if not is_hashable(weights) or weights not in in_GT:
+    if not is_column(weights, in_GT):
         raise InputError(
             f"The weights {describe_argument(weights)} are not a column of {GROUND_TRUTH}. "
             f"{suggest_names(weights, in_GT)}"
